@@ -114,8 +114,10 @@ pub(crate) enum Next {
 pub(crate) struct Taken {
     /// There may be more: the write reached its maximum size.
     pub(crate) cut: bool,
-    /// The listener ended, or a notice is held back until some time. A task must poll the outbox.
-    pub(crate) wants_task: bool,
+    /// The hub ended this listener, and all waiting notices were taken or dropped.
+    pub(crate) closed: bool,
+    /// When a notice that is held back must be sent. The reader must take again then.
+    pub(crate) release: Option<Instant>,
 }
 
 /// Frames for a reader; a single one is not copied.
@@ -445,14 +447,14 @@ impl Outbox {
                 buffer.len() - begin
             });
         }
-        let wants_task = !cut && (state.closed || (newest && state.release.is_some()));
+        let closed = !cut && state.closed;
         if !cut
-            && !state.closed
+            && !closed
             && let Some(reader) = state.readers.iter_mut().find(|attached| attached.id == reader)
         {
             reader.waker.get_or_insert_with(waker);
         }
-        Taken { cut, wants_task }
+        Taken { cut, closed, release: state.release.filter(|_| newest) }
     }
 
     /// As [`Self::poll_next`], to await.
@@ -493,6 +495,11 @@ impl Outbox {
     pub(crate) fn cut(&self) {
         self.lock().is_cut = true;
         self.close();
+    }
+
+    /// Whether the hub ended the listener.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().closed
     }
 
     /// How many things wait.

@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use http::Extensions;
@@ -28,6 +28,8 @@ const FIRST_REQUEST: Duration = Duration::from_secs(10);
 /// When the server is full, this part of all connections is closed at once if they are silent,
 /// because each search for them costs time.
 const BATCH: usize = 64;
+/// The number of requests under way on a closed connection, or more: none begins any more.
+const CLOSED: usize = usize::MAX / 2;
 
 /// All connections of one server.
 #[derive(Debug)]
@@ -52,7 +54,7 @@ struct State {
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Guest {
-    /// Requests and streams under way.
+    /// Requests and streams under way; [`CLOSED`] once it is closed.
     busy: AtomicUsize,
     /// Whether it ever had a request.
     begun: AtomicBool,
@@ -65,8 +67,18 @@ pub(crate) struct Guest {
     place: Mutex<Option<TakenPlace>>,
     /// The token of its latest request, and the place that it takes from that token's share.
     own: Mutex<Option<(TokenHash, TakenPlace)>>,
-    /// Ends the connection's task.
-    task: OnceLock<AbortHandle>,
+    task: Mutex<Task>,
+}
+
+/// The task that serves a connection.
+#[derive(Debug)]
+enum Task {
+    /// It has not been noted yet.
+    Unknown,
+    /// This ends it.
+    Known(AbortHandle),
+    /// A stream has left it. To keep its handle would keep its memory.
+    Over,
 }
 
 impl Gate {
@@ -117,7 +129,7 @@ impl Gate {
             origin,
             place: Mutex::new(Some(place)),
             own: Mutex::default(),
-            task: OnceLock::new(),
+            task: Mutex::new(Task::Unknown),
         });
         self.strangers.fetch_add(1, Ordering::Relaxed);
         state.open.insert(id, guest.clone());
@@ -161,10 +173,7 @@ impl Gate {
         state.open.retain(|_, guest| {
             let is_late = !guest.begun.load(Ordering::Relaxed)
                 && guest.silent_since.load(Ordering::Relaxed) < oldest;
-            if is_late {
-                guest.close();
-            }
-            !is_late
+            !(is_late && guest.close())
         });
         self.count(&state);
     }
@@ -187,12 +196,15 @@ impl Gate {
             return;
         }
         silent.select_nth_unstable(count - 1);
+        let mut closed = 0;
         for (_, id) in &silent[..count] {
-            if let Some(guest) = state.open.remove(id) {
-                guest.close();
+            // One that became busy meanwhile stays.
+            if state.open.get(id).is_some_and(|guest| guest.close()) {
+                state.open.remove(id);
+                closed += 1;
             }
         }
-        self.turn_away(count);
+        self.turn_away(closed);
         self.count(state);
     }
 
@@ -250,14 +262,23 @@ impl Guest {
         self.own.lock().expect("no code panics while it holds a place")
     }
 
-    fn close(&self) {
+    /// Closes it; false if it is busy. No request can begin in between.
+    fn close(&self) -> bool {
+        if self.busy.compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            return false;
+        }
         self.known();
-        if let Some(task) = self.task.get() {
+        if let Task::Known(task) = &*self.task() {
             task.abort();
         }
         // Its places are free at once; the task ends in its own time.
         drop(self.place.lock().expect("no code panics while it holds a place").take());
         drop(self.own().take());
+        true
+    }
+
+    fn task(&self) -> MutexGuard<'_, Task> {
+        self.task.lock().expect("no code panics while it holds a task")
     }
 }
 
@@ -276,19 +297,28 @@ impl Admission {
     }
 
     /// Begins a request, which is under way until the returned guard is dropped. Its extensions name
-    /// its connection, for [`admit`].
-    pub(crate) fn begin(self: &Arc<Self>, extensions: &mut Extensions) -> Busy {
+    /// its connection, for [`admit`]. `None` if the connection is closed already.
+    pub(crate) fn begin(self: &Arc<Self>, extensions: &mut Extensions) -> Option<Busy> {
+        let more = |busy| (busy < CLOSED).then_some(busy + 1);
+        self.guest.busy.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more).ok()?;
         extensions.insert(Arc::downgrade(&self.guest));
         self.guest.begun.store(true, Ordering::Relaxed);
-        self.guest.busy.fetch_add(1, Ordering::Relaxed);
-        Busy { entry: self.clone() }
+        Some(Busy { entry: self.clone() })
     }
 }
 
 impl Guest {
     /// Sets the task that serves the connection.
     pub(crate) fn served_by(&self, task: AbortHandle) {
-        drop(self.task.set(task));
+        let mut known = self.task();
+        if matches!(*known, Task::Unknown) {
+            *known = Task::Known(task);
+        }
+    }
+
+    /// A stream leaves the task, which ends now. The connection is busy as long as the stream is.
+    pub(crate) fn leave_task(&self) {
+        *self.task() = Task::Over;
     }
 }
 
@@ -389,6 +419,19 @@ mod tests {
         assert!(!is_open(&gate, &two));
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn no_request_begins_on_a_closed_connection() {
+        let gate = gate(1);
+        let one = Arc::new(gate.enter(LOOPBACK).unwrap());
+        let busy = one.begin(&mut Extensions::new());
+        assert!(!one.guest().close(), "it is busy");
+        drop(busy);
+        let _two = gate.enter(LOOPBACK).unwrap();
+        assert!(one.begin(&mut Extensions::new()).is_none());
+        drop(one);
+        assert_eq!(gate.lock().open.len(), 1);
+    }
+
     /// A connection on which a request was admitted.
     fn known(gate: &Arc<Gate>) -> Arc<Admission> {
         let (entry, mut extensions) = (Arc::new(gate.enter(LOOPBACK).unwrap()), Extensions::new());
@@ -432,7 +475,7 @@ mod tests {
     fn busy(gate: &Arc<Gate>, entry: &TokenEntry) -> ((Arc<Admission>, Busy), bool) {
         let connection = Arc::new(gate.enter(LOOPBACK).unwrap());
         let mut extensions = Extensions::new();
-        let busy = connection.begin(&mut extensions);
+        let busy = connection.begin(&mut extensions).unwrap();
         let TokenEntry { hash, identity } = entry.clone();
         extensions.insert(Admitted { identity, token: Some(hash) });
         let is_admitted = gate.admit(&extensions);

@@ -25,10 +25,9 @@ use crate::transport::call::{self, AnswerForm, CallTransport, PendingAnswer};
 use crate::transport::http::{App, RequestFacts, stopping};
 use crate::transport::lenient::Unnamed;
 use crate::transport::line::Line;
-use crate::transport::reply;
 use crate::transport::session::Session;
 use crate::transport::shares::{Origin, Scarce};
-use crate::transport::stream::Stream;
+use crate::transport::{reply, stream};
 
 const SESSION: &str = "mcp-session-id";
 const LAST_EVENT: &str = "last-event-id";
@@ -123,8 +122,7 @@ pub(crate) fn get(app: &App, request: &Request<Body>) -> Response {
     };
     let guard = session.open_stream();
     let line = Line::of(request.extensions(), request.version());
-    let stream = Stream::new(outbox, (first, None), app.config.keep_alive, line, guard);
-    reply::stream(Body::new(stream))
+    stream::answer(outbox, (first, None), app.config.keep_alive, line, guard)
 }
 
 /// Ends a session.

@@ -37,9 +37,8 @@ use crate::transport::http::{App, HttpConfig, ListenPlace, RequestFacts, stoppin
 use crate::transport::intake::{self, Received};
 use crate::transport::legacy::VERSION;
 use crate::transport::line::Line;
-use crate::transport::reply;
 use crate::transport::shares::Origin;
-use crate::transport::stream::Stream;
+use crate::transport::{reply, stream};
 use crate::viewers::Viewer;
 
 /// The maximum weight of arguments that the library must parse because headers repeat them.
@@ -381,8 +380,7 @@ async fn listen_stream(
     // A copy: the library's bytes are part of a larger buffer, which would live as long.
     let first = Bytes::copy_from_slice(&acknowledgement);
     place.take(listener);
-    let stream = Stream::new(outbox, (first, Some(last)), app.config.keep_alive, line, place);
-    reply::stream(Body::new(stream))
+    stream::answer(outbox, (first, Some(last)), app.config.keep_alive, line, place)
 }
 
 /// The last event of a stream that the server ends.

@@ -1,22 +1,26 @@
-//! The bytes of one listener's stream over HTTP, both eras: a body that is fed from an outbox.
+//! The answer of a listener's stream over HTTP, both eras.
 //!
-//! There is no channel between the two. On a connection of ours, a writer writes to the socket while
-//! the HTTP library waits for the body. Elsewhere the library polls the body, and the body polls the
-//! outbox, when the socket can be written. Either way the backlog of a slow reader stays a set of
-//! dirty things.
+//! On a connection of ours, the HTTP library writes the beginning, and then the stream leaves it.
+//! Elsewhere the library polls a body, and the body polls the outbox, when the socket can be
+//! written. There is no channel in between, so the backlog of a slow reader stays a set of dirty
+//! things.
 
-use std::io;
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::body;
+use axum::response::Response;
 use bytes::Bytes;
+use http::{HeaderValue, header};
 use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep};
 
 use crate::outbox::{Next, Outbox};
-use crate::transport::line::{Line, Step};
+use crate::transport::line::{Feed, Line};
+use crate::transport::reply;
 
 /// Comments on an idle stream: clients ignore them, and they keep the connection open.
 pub(crate) struct KeepAlive {
@@ -34,12 +38,7 @@ impl KeepAlive {
 
     /// Notes an event.
     pub(crate) fn reset(&mut self) {
-        self.sent_at(Instant::now());
-    }
-
-    /// Notes an event at this time.
-    fn sent_at(&mut self, sent: Instant) {
-        self.sent = self.sent.max(sent);
+        self.sent = Instant::now();
     }
 
     /// A comment, if it is time for one.
@@ -57,14 +56,31 @@ impl KeepAlive {
     }
 }
 
-/// The stream of one listener.
-pub(crate) struct Stream<G> {
+/// Answers with a stream that begins with `first`, and ends with `last` if the hub ends it. `line`
+/// is [`Line::of`] the request. The guard is dropped when the stream ends or the client leaves.
+pub(crate) fn answer(
+    outbox: Arc<Outbox>,
+    (first, last): (Bytes, Option<Bytes>),
+    idle: Duration,
+    line: Option<Arc<Line>>,
+    guard: impl Send + Unpin + 'static,
+) -> Response {
+    let Some(line) = line else {
+        return reply::stream(body::Body::new(Stream::new(outbox, (first, last), idle, guard)));
+    };
+    let opening = line.begin(first, Feed::new(outbox, last, guard));
+    let mut response = reply::stream(body::Body::new(opening));
+    // Its connection cannot go back to the library.
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// The body of one listener's stream that stays with the HTTP library.
+struct Stream<G> {
     /// The first event: the acknowledgement, or the id to reconnect with.
     first: Option<Bytes>,
     outbox: Arc<Outbox>,
     reader: u64,
-    /// The connection, if frames are written to it beside the HTTP library.
-    line: Option<Arc<Line>>,
     /// The last event if the hub ends the stream.
     last: Option<Bytes>,
     ended: bool,
@@ -76,24 +92,16 @@ pub(crate) struct Stream<G> {
 }
 
 impl<G> Stream<G> {
-    /// A stream that begins with `first`, and ends with `last` if the hub ends it. `line` is
-    /// [`Line::of`] the request that it answers.
-    pub(crate) fn new(
+    fn new(
         outbox: Arc<Outbox>,
         (first, last): (Bytes, Option<Bytes>),
         idle: Duration,
-        line: Option<Arc<Line>>,
         guard: G,
     ) -> Self {
-        let reader = outbox.attach();
-        if let Some(line) = &line {
-            line.begin(&outbox, reader);
-        }
         Self {
             first: Some(first),
+            reader: outbox.attach(),
             outbox,
-            reader,
-            line,
             last,
             ended: false,
             keep_alive: KeepAlive::new(idle),
@@ -103,45 +111,22 @@ impl<G> Stream<G> {
     }
 
     /// The next bytes for the library; `None` if the stream has ended.
-    fn poll_bytes(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
+    fn poll_bytes(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(first) = self.first.take() {
-            return Poll::Ready(Ok(Some(first)));
+            return Poll::Ready(Some(first));
         }
         if self.ended {
-            return Poll::Ready(Ok(None));
-        }
-        if let Some(line) = self.line.clone() {
-            return self.poll_beside(&line, context);
+            return Poll::Ready(None);
         }
         match self.outbox.poll_next(self.reader, context) {
             Poll::Ready(Next::Frames(frames)) => {
                 self.keep_alive.reset();
-                Poll::Ready(Ok(Some(frames)))
+                Poll::Ready(Some(frames))
             }
-            Poll::Ready(Next::Closed) => Poll::Ready(Ok(self.end())),
+            Poll::Ready(Next::Closed) => Poll::Ready(self.end()),
             Poll::Pending => {
                 self.wait_for_release(context);
-                self.keep_alive.poll(context).map(|comment| Ok(Some(comment)))
-            }
-        }
-    }
-
-    /// As [`Self::poll_bytes`], on a line, where a writer sends the notices.
-    fn poll_beside(
-        &mut self,
-        line: &Arc<Line>,
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<Option<Bytes>>> {
-        if line.poll(context)? == Step::End {
-            return Poll::Ready(Ok(self.end()));
-        }
-        self.wait_for_release(context);
-        loop {
-            self.keep_alive.sent_at(line.sent());
-            let comment = std::task::ready!(self.keep_alive.poll(context));
-            // A line that is being written needs no comment.
-            if line.hand_over() {
-                return Poll::Ready(Ok(Some(comment)));
+                self.keep_alive.poll(context).map(Some)
             }
         }
     }
@@ -167,22 +152,18 @@ impl<G> Stream<G> {
 
 impl<G> Drop for Stream<G> {
     fn drop(&mut self) {
-        if let Some(line) = &self.line {
-            line.end(&self.outbox, self.reader);
-        }
         self.outbox.detach(self.reader);
     }
 }
 
 impl<G: Unpin> Body for Stream<G> {
     type Data = Bytes;
-    type Error = io::Error;
+    type Error = Infallible;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let bytes = std::task::ready!(self.get_mut().poll_bytes(context));
-        Poll::Ready(bytes.transpose().map(|bytes| bytes.map(Frame::data)))
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.get_mut().poll_bytes(context).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
     }
 }

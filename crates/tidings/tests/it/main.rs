@@ -17,6 +17,7 @@ mod folder_cli;
 mod folder_env;
 mod gateway;
 mod http;
+mod idle;
 mod mirror;
 mod ownership;
 mod piped;

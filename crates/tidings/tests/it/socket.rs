@@ -1,5 +1,5 @@
-//! Streams over real sockets, byte by byte: notices are written beside the HTTP library, and its
-//! bytes and ours must stay one well-formed answer.
+//! Streams over real sockets, byte by byte: the HTTP library begins an answer and a writer of ours
+//! goes on, and both must be one well-formed answer.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ impl Site {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(NARROW).unwrap();
         let stream = socket.connect(self.address).await.unwrap();
-        Wire { stream, bytes: Vec::new() }
+        Wire { stream, bytes: Vec::new(), behind: String::new() }
     }
 
     /// Waters the gate while a client reads, until it has seen `enough` notices of it.
@@ -71,9 +71,14 @@ impl Site {
 
     /// How many notices wait for all clients together.
     fn waiting(&self) -> usize {
+        self.figure("tidings_queue_depth ")
+    }
+
+    /// A figure of the metrics.
+    fn figure(&self, name: &str) -> usize {
         let metrics = self.hub.metrics();
-        let depth = metrics.lines().find_map(|line| line.strip_prefix("tidings_queue_depth "));
-        depth.unwrap().parse().unwrap()
+        let figure = metrics.lines().find_map(|line| line.strip_prefix(name));
+        figure.unwrap().parse().unwrap()
     }
 
     async fn ended(mut self) {
@@ -86,6 +91,8 @@ impl Site {
 struct Wire {
     stream: TcpStream,
     bytes: Vec<u8>,
+    /// Sent right behind the next request.
+    behind: String,
 }
 
 impl Wire {
@@ -120,9 +127,11 @@ impl Wire {
 
     /// Sends a request and returns the head of its answer.
     async fn ask(&mut self, line: &str, headers: &str, body: &str) -> String {
+        let behind = std::mem::take(&mut self.behind);
         let request = format!(
             "{line}\r\nhost: localhost\r\ncontent-type: application/json\r\n\
-             accept: application/json, text/event-stream\r\n{headers}content-length: {}\r\n\r\n{body}",
+             accept: application/json, text/event-stream\r\n{headers}content-length: {}\r\n\r\n\
+             {body}{behind}",
             body.len()
         );
         self.stream.write_all(request.as_bytes()).await.unwrap();
@@ -170,6 +179,7 @@ impl Wire {
         let head = self.ask("GET /mcp HTTP/1.1", &headers, "").await;
         assert!(head.starts_with("http/1.1 200"), "{head}");
         assert!(head.contains("\r\ntransfer-encoding: chunked\r\n"), "{head}");
+        assert!(head.contains("\r\nconnection: close\r\n"), "{head}");
     }
 
     /// Opens a listen request that watches the gate.
@@ -181,6 +191,7 @@ impl Wire {
         let headers = "mcp-protocol-version: 2026-07-28\r\nmcp-method: subscriptions/listen\r\n";
         let head = self.ask("POST /mcp HTTP/1.1", headers, &message.to_string()).await;
         assert!(head.contains("\r\ntransfer-encoding: chunked\r\n"), "{head}");
+        assert!(head.contains("\r\nconnection: close\r\n"), "{head}");
     }
 
     /// The next chunk, or nothing at the end of the answer.
@@ -317,24 +328,139 @@ async fn a_reader_that_stops_and_goes_on_reads_a_whole_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn a_connection_whose_stream_has_ended_serves_the_next_request() {
+async fn a_connection_is_closed_after_its_stream() {
     let site = site(|_| {}).await;
-    let (mut wire, mut other) = (site.connect().await, site.connect().await);
+    let mut other = site.connect().await;
     for _ in 0..3 {
+        let mut wire = site.connect().await;
         let session = wire.session(&[GATE.to_owned()]).await;
+        wire.behind = "POST /mcp HTTP/1.1\r\n\r\n".to_owned();
         wire.stream(&session).await;
         let mut seen = Seen::default();
         site.water_until(&mut wire, &mut seen, 3).await;
         let headers = format!("mcp-session-id: {session}\r\n");
         other.ask("DELETE /mcp HTTP/1.1", &headers, "").await;
         seen.until(&mut wire, |_| false).await;
+        // The client said what it wants next before it knew. Nothing answers that.
+        assert_eq!(wire.rest().await, "");
     }
-    // And no notice comes between this request and its answer.
-    site.garden.act(&["water", GATE, "20"]).await;
     let (head, answer) =
-        wire.post("", &json!({ "jsonrpc": "2.0", "id": 7, "method": "ping" })).await;
+        other.post("", &json!({ "jsonrpc": "2.0", "id": 7, "method": "ping" })).await;
     assert!(head.starts_with("http/1.1 200") && answer["id"] == 7, "{head}{answer}");
     site.ended().await;
+}
+
+/// What a client does with its stream, after it has read some of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Habit {
+    Reads,
+    ReadsSlowly,
+    SendsMore,
+    Leaves,
+    Resets,
+    ClosesItsSide,
+}
+
+const HABITS: [Habit; 6] = [
+    Habit::Reads,
+    Habit::ReadsSlowly,
+    Habit::SendsMore,
+    Habit::Leaves,
+    Habit::Resets,
+    Habit::ClosesItsSide,
+];
+
+impl Habit {
+    fn stays(self) -> bool {
+        matches!(self, Self::Reads | Self::ReadsSlowly | Self::SendsMore)
+    }
+}
+
+/// Opens a stream and lives with it by habit, until it ends.
+async fn live(mut wire: Wire, habit: Habit, modern: bool) {
+    let session = if modern { None } else { Some(wire.session(&[GATE.to_owned()]).await) };
+    if habit == Habit::SendsMore {
+        wire.behind = "GET /mcp HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(300);
+    }
+    match session {
+        Some(session) => wire.stream(&session).await,
+        None => wire.listen().await,
+    }
+    let mut seen = Seen::default();
+    seen.until(&mut wire, |seen| seen.of(GATE) >= 20 && seen.comments > 0).await;
+    assert!(!seen.ended);
+    match habit {
+        Habit::Reads => {}
+        Habit::ReadsSlowly => {
+            for _ in 0..100 {
+                let before = seen.messages.len();
+                seen.until(&mut wire, |seen| seen.messages.len() > before).await;
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        }
+        Habit::SendsMore => wire.stream.write_all(&[b'x'; 16 << 10]).await.unwrap(),
+        Habit::Leaves => return,
+        Habit::Resets => return wire.stream.set_zero_linger().unwrap(),
+        Habit::ClosesItsSide => {
+            wire.stream.shutdown().await.unwrap();
+            while wire.more().await {}
+            return;
+        }
+    }
+    seen.until(&mut wire, |_| false).await;
+    assert_eq!(wire.rest().await, "", "nothing follows the end");
+    let last = seen.messages.last().unwrap();
+    assert_eq!(last.get("result").is_some(), modern, "{last}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn streams_are_whole_whatever_others_do() {
+    let site = site(|config| config.keep_alive = Duration::from_millis(1)).await;
+    for round in 0..3 {
+        let (mut staying, mut leaving) = (JoinSet::new(), JoinSet::new());
+        for habit in HABITS {
+            for number in 0..6 {
+                let living = live(site.connect().await, habit, number % 2 == 0);
+                if habit.stays() {
+                    staying.spawn(living)
+                } else {
+                    leaving.spawn(living)
+                };
+            }
+        }
+        let left = async {
+            while let Some(left) = leaving.join_next().await {
+                left.unwrap();
+            }
+            // Whoever left is gone for the server, too.
+            while site.figure("tidings_connections ") > staying.len() {
+                tokio::task::yield_now().await;
+            }
+        };
+        let watering = async {
+            loop {
+                site.garden.act(&["water", GATE]).await;
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            () = watering => {}
+            left = tokio::time::timeout(LONG, left) => left.unwrap(),
+        }
+        assert_eq!(site.figure("tidings_connections "), staying.len(), "round {round}");
+        if round == 2 {
+            // All streams end at once.
+            site.cancel.cancel();
+            while let Some(ended) = tokio::time::timeout(LONG, staying.join_next()).await.unwrap() {
+                ended.unwrap();
+            }
+            break;
+        }
+        staying.shutdown().await;
+    }
+    let hub = site.hub.clone();
+    site.ended().await;
+    assert!(hub.metrics().contains("tidings_connections 0\n"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]

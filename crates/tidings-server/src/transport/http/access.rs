@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use tracing::info;
 
 use crate::metrics::RequestOutcome;
+use crate::transport::line::Line;
 
 /// The parsed facts of a request, in the extensions of its answer.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +73,7 @@ fn short(text: &str) -> String {
 }
 
 /// One line of the access log, written when the answer is sent or its client is gone.
-pub(super) struct Record {
+pub(crate) struct Record {
     pub(super) http_method: Method,
     pub(super) client: Option<IpAddr>,
     /// The name of the client's token.
@@ -80,7 +81,8 @@ pub(super) struct Record {
     pub(super) status: StatusCode,
     pub(super) seen: RequestFacts,
     pub(super) began: Instant,
-    pub(super) bytes: u64,
+    /// The length of the body so far.
+    pub(crate) bytes: u64,
 }
 
 impl Drop for Record {
@@ -104,9 +106,17 @@ impl Drop for Record {
     }
 }
 
-/// Writes the record when the answer has been sent.
-pub(super) fn follow(response: Response, record: Record) -> Response {
-    response.map(|body| Body::new(Followed { body, record }))
+/// Writes the record when the answer has been sent. A stream that leaves the HTTP library takes the
+/// record with it.
+pub(super) fn follow(response: Response, record: Record, line: Option<&Line>) -> Response {
+    let left = match line {
+        Some(line) => line.hold_record(record),
+        None => Some(record),
+    };
+    match left {
+        Some(record) => response.map(|body| Body::new(Followed { body, record })),
+        None => response,
+    }
 }
 
 struct Followed {

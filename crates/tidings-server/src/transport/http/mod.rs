@@ -36,7 +36,7 @@ use crate::transport::shares::Origin;
 use crate::transport::tail::Tail;
 use crate::transport::{accept, beside, body, gate, guard, intake, legacy, modern, reply};
 
-pub(crate) use self::access::RequestFacts;
+pub(crate) use self::access::{Record, RequestFacts};
 use self::app::OtherRoutes;
 pub(crate) use self::app::{App, ListenPlace, stopping};
 pub use self::config::{Check, HttpConfig};
@@ -72,7 +72,8 @@ pub async fn serve(
         }
         app.drain().await;
     };
-    accept::serve(listener, &app.gate, router_of(app.clone(), others), stop).await;
+    let (router, idle) = (router_of(app.clone(), others), app.config.keep_alive);
+    accept::serve(listener, &app.gate, router, idle, stop).await;
     app.finish().await;
     info!(%address, "stopped serving http");
     Ok(())
@@ -188,6 +189,7 @@ async fn metrics_page(State(app): State<Arc<App>>, mut request: Request<Body>) -
 async fn mcp(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
     let began = Instant::now();
     let (http_method, client) = (request.method().clone(), Line::peer(request.extensions()));
+    let line = Line::of(request.extensions(), request.version());
     let mut who = None;
     let mut response = match app.guard.check_source(client, &request) {
         Ok(origin) => {
@@ -209,8 +211,8 @@ async fn mcp(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
     if !app.config.access_log {
         return response;
     }
-    let record = access::Record { http_method, client, who, status, seen, began, bytes: 0 };
-    access::follow(response, record)
+    let record = Record { http_method, client, who, status, seen, began, bytes: 0 };
+    access::follow(response, record, line.as_deref())
 }
 
 async fn answer(
@@ -480,7 +482,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (_client, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
-        Line::new(accepted.unwrap().0, IpAddr::from(peer), Arc::default())
+        Line::new(&Arc::new(accepted.unwrap().0), IpAddr::from(peer))
     }
 
     /// A route for bodies, each of which begins and then waits until it may end.

@@ -1,4 +1,4 @@
-//! The HTTP library's side of a line: its reads, writes and flushes.
+//! The HTTP library's reads, writes and flushes of a connection.
 
 use std::io;
 use std::pin::Pin;
@@ -17,11 +17,12 @@ use crate::transport::line::Line;
 /// minute, because the system accepts bytes in steps of up to a megabyte.
 const LEAST: usize = 960 << 10;
 /// The total time that the socket may accept nothing, until it accepted that many bytes.
-pub(super) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A line as the library reads and writes it.
+/// A connection as the library reads and writes it.
 #[derive(Debug)]
 pub(crate) struct Io {
+    socket: Arc<TcpStream>,
     line: Arc<Line>,
     /// `None` while the client reads fast enough.
     wait: Option<Box<Wait>>,
@@ -41,8 +42,19 @@ struct Wait {
 }
 
 impl Io {
-    pub(crate) fn new(line: Arc<Line>) -> Self {
-        Self { line, wait: None }
+    pub(crate) fn new(socket: Arc<TcpStream>, line: Arc<Line>) -> Self {
+        Self { socket, line, wait: None }
+    }
+
+    /// The socket.
+    pub(crate) fn into_socket(self) -> Arc<TcpStream> {
+        self.socket
+    }
+
+    /// Sends small writes at once, and disconnects a peer that acknowledges nothing for this long.
+    pub(crate) fn tune(&self, silence: Duration) -> io::Result<()> {
+        self.socket.set_nodelay(true)?;
+        socket2::SockRef::from(&*self.socket).set_tcp_user_timeout(Some(silence))
     }
 
     /// Tries until the socket's readiness is known.
@@ -51,12 +63,12 @@ impl Io {
         context: &mut Context<'_>,
         mut attempt: impl FnMut(&TcpStream) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
-        let socket = &self.line.socket;
+        let socket = self.socket.clone();
         loop {
             if socket.poll_write_ready(context)?.is_pending() {
                 return self.poll_patience(context).map(Err);
             }
-            match attempt(socket) {
+            match attempt(&socket) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 done => {
                     self.took(done.as_ref().copied().unwrap_or(0));
@@ -70,7 +82,7 @@ impl Io {
     /// because the answer takes memory. A listener may read at any speed, because nothing piles up
     /// for it.
     fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
-        if self.line.lock().feed.is_some() {
+        if self.line.has_stream() {
             self.wait = None;
             return Poll::Pending;
         }
@@ -108,8 +120,8 @@ impl AsyncRead for Io {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         loop {
-            std::task::ready!(self.line.socket.poll_read_ready(context))?;
-            match self.line.socket.try_read_buf(buffer) {
+            std::task::ready!(self.socket.poll_read_ready(context))?;
+            match self.socket.try_read_buf(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 done => return Poll::Ready(done.map(|_| ())),
             }
@@ -145,7 +157,7 @@ impl AsyncWrite for Io {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let socket = socket2::SockRef::from(&self.line.socket);
+        let socket = socket2::SockRef::from(&*self.socket);
         Poll::Ready(socket.shutdown(std::net::Shutdown::Write))
     }
 }

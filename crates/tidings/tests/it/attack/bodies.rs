@@ -14,14 +14,7 @@ const BOMB: &str = r#"{"":0},"#;
 
 /// The most memory that the process had, in bytes.
 fn peak(demo: &Demo) -> usize {
-    memory(demo, "VmHWM:")
-}
-
-fn memory(demo: &Demo, figure: &str) -> usize {
-    let status = format!("/proc/{}/status", demo.child.id().unwrap());
-    let status = std::fs::read_to_string(status).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(figure)).unwrap();
-    line.trim().trim_end_matches("kB").trim().parse::<usize>().unwrap() << 10
+    demo.memory("VmHWM:")
 }
 
 fn bomb(length: usize) -> String {
@@ -93,7 +86,7 @@ async fn the_heaviest_call_that_is_accepted_takes_64_mib_at_most() {
 async fn memory_is_given_back_after_heavy_requests() {
     let demo = Demo::start("--every 3600").await;
     assert_eq!(ask(&demo, request("ping", json!({})).to_string(), &[]).await, 200);
-    let before = memory(&demo, "VmRSS:");
+    let before = demo.memory("VmRSS:");
     let body = heaviest();
     for _ in 0..5 {
         let asked = (0..4).map(|_| ask(&demo, body.clone(), &[]));
@@ -101,7 +94,7 @@ async fn memory_is_given_back_after_heavy_requests() {
     }
     let mut look = tokio::time::interval(Duration::from_millis(100));
     let returned = async {
-        while memory(&demo, "VmRSS:") > before + (16 << 20) {
+        while demo.memory("VmRSS:") > before + (16 << 20) {
             look.tick().await;
         }
     };
@@ -167,7 +160,7 @@ async fn bodies_that_never_end_hold_no_more_than_the_budget() {
 async fn bodies_that_are_given_up_make_room_for_others() {
     let demo = Demo::start("--every 3600 --memory 64MiB").await;
     assert_eq!(ask(&demo, request("ping", json!({})).to_string(), &[]).await, 200);
-    let before = memory(&demo, "VmRSS:");
+    let before = demo.memory("VmRSS:");
     let piece = [b' '; 16 << 10];
     let mut sending = JoinSet::new();
     for _ in 0..250 {

@@ -170,3 +170,36 @@ async fn requests_are_logged_as_json_without_secrets() {
     assert_eq!(line["session"], session[..8]);
     assert!(!log.contains(&session) && !log.contains("long-enough"), "{log}");
 }
+
+#[tokio::test]
+async fn a_stream_is_logged_when_it_ends() {
+    let mut command = program("serve --demo --every 3600 --http 127.0.0.1:0 --access-log");
+    let mut child = command.args(["--log-format", "json"]).spawn().unwrap();
+    let mut lines = {
+        use tokio::io::{AsyncBufReadExt as _, BufReader};
+        BufReader::new(child.stdout.take().unwrap()).lines()
+    };
+    let first = within(lines.next_line()).await.unwrap().unwrap();
+    let url = first.strip_prefix("listening on ").unwrap();
+    let params = json!({ "notifications": { "toolsListChanged": true } });
+    let request = crate::support::demo::http()
+        .post(url)
+        .header("accept", "application/json, text/event-stream")
+        .header("content-type", "application/json")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "subscriptions/listen")
+        .body(super::modern("subscriptions/listen", params).to_string());
+    let mut answer = within(request.send()).await.unwrap();
+    let mut length = within(answer.chunk()).await.unwrap().unwrap().len();
+    let pid = child.id().unwrap().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    while let Some(chunk) = within(answer.chunk()).await.unwrap() {
+        length += chunk.len();
+    }
+    let mut log = String::new();
+    within(child.stderr.take().unwrap().read_to_string(&mut log)).await.unwrap();
+    let mut lines = log.lines().filter(|line| line.contains("subscriptions/listen"));
+    let line: Value = serde_json::from_str(lines.next().expect("a line for it")).unwrap();
+    assert_eq!((&line["status"], &line["bytes"]), (&json!(200), &json!(length)), "{line}");
+    assert_eq!(lines.next(), None);
+}

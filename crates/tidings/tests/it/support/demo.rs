@@ -76,6 +76,14 @@ impl Demo {
         }
     }
 
+    /// A figure of its memory, in bytes.
+    pub(crate) fn memory(&self, figure: &str) -> usize {
+        let status = format!("/proc/{}/status", self.child.id().unwrap());
+        let status = std::fs::read_to_string(status).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(figure)).unwrap();
+        line.trim().trim_end_matches("kB").trim().parse::<usize>().unwrap() << 10
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         let id = self.child.id().unwrap().to_string();
         let sent = std::process::Command::new("kill").args([name, &id]).status().unwrap();
