@@ -12,7 +12,7 @@ use tokio::task::LocalSet;
 
 use crate::listener::Listeners;
 use crate::plan::Era;
-use crate::process::{cpu_micros, resident_kib};
+use crate::process::{cpu_micros, peak_kib, resident_kib};
 use crate::wire::Connection;
 
 /// How many listeners are being connected at once.
@@ -30,6 +30,8 @@ const BURSTS: usize = 10;
 const SILENCE: Duration = Duration::from_millis(300);
 /// Nothing in a sound run takes as long as this.
 const TOO_LONG: Duration = Duration::from_secs(30);
+/// Until the memory of a server is as large as it will be.
+const REST: Duration = Duration::from_secs(1);
 /// Changes that fill the socket of a client that does not read, at most.
 const FILL: usize = 20_000;
 
@@ -61,10 +63,23 @@ pub(crate) struct Stalled {
     pub(crate) without: f64,
 }
 
-/// Runs one round as ordered: `ADDRESS PID ERA LISTENERS all|stalled`.
+/// What idle listeners cost a server.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Idle {
+    /// Resident memory for each.
+    pub(crate) kib: f64,
+    /// The time in which all connected, in seconds.
+    pub(crate) seconds: f64,
+    /// The most resident memory meanwhile, in MiB more than before.
+    pub(crate) peak: f64,
+    /// After all left, in MiB more than before.
+    pub(crate) left: f64,
+}
+
+/// Runs one round as ordered: `ADDRESS PID ERA LISTENERS all|stalled|idle`.
 pub(crate) fn main(order: &[&str]) -> Result<(), Box<dyn Error>> {
     let [address, pid, era, listeners, kind] = order else {
-        return Err("usage: client ADDRESS PID ERA LISTENERS all|stalled".into());
+        return Err("usage: client ADDRESS PID ERA LISTENERS all|stalled|idle".into());
     };
     let load = Load { address: address.parse()?, pid: pid.parse()?, era: era.parse()? };
     let listeners = listeners.parse()?;
@@ -72,6 +87,7 @@ pub(crate) fn main(order: &[&str]) -> Result<(), Box<dyn Error>> {
     let report = LocalSet::new().block_on(&runtime, async {
         match *kind {
             "stalled" => Ok(serde_json::to_string(&load.stalled(listeners).await?)?),
+            "idle" => Ok(serde_json::to_string(&load.idle(listeners).await?)?),
             _ => Ok::<_, io::Error>(serde_json::to_string(&load.all(listeners).await?)?),
         }
     })?;
@@ -93,7 +109,7 @@ impl Load {
         for stream in self.connect(count).await? {
             listeners.add(stream);
         }
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        tokio::time::sleep(REST).await;
         let kib = (resident_kib(self.pid)? - before) / count as f64;
         self.lock_step(&mut control, &listeners, WARM_UP).await?;
         let lock_step = self.lock_step(&mut control, &listeners, DELIVERIES / count).await?;
@@ -107,6 +123,26 @@ impl Load {
             burst: burst.millis,
             burst_cpu: burst.cpu,
             burst_notices: burst.notices,
+        })
+    }
+
+    /// Listeners connect, are idle, and leave.
+    async fn idle(&self, count: usize) -> io::Result<Idle> {
+        let _control = self.control().await?;
+        let (before, begun) = (resident_kib(self.pid)?, Instant::now());
+        let streams = self.connect(count).await?;
+        let seconds = begun.elapsed().as_secs_f64();
+        tokio::time::sleep(REST).await;
+        let with = resident_kib(self.pid)?;
+        let peak = peak_kib(self.pid)?;
+        drop(streams);
+        tokio::time::sleep(3 * REST).await;
+        let left = resident_kib(self.pid)?;
+        Ok(Idle {
+            kib: (with - before) / count as f64,
+            seconds,
+            peak: (peak - before) / 1024.0,
+            left: (left - before) / 1024.0,
         })
     }
 
@@ -129,7 +165,7 @@ impl Load {
         let changes = DELIVERIES / count;
         let with = self.lock_step(&mut control, &listeners, changes).await?.percentile(0.99);
         drop(narrow);
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        tokio::time::sleep(REST).await;
         self.lock_step(&mut control, &listeners, WARM_UP).await?;
         let without = self.lock_step(&mut control, &listeners, changes).await?.percentile(0.99);
         Ok(Stalled { with, without })

@@ -24,12 +24,14 @@ use tokio::sync::mpsc;
 
 /// Frames that may wait for one stream: more than a burst of this benchmark has.
 const WAITING: usize = 128;
-const LEGACY: &[u8] = b"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/updated\",\
+pub(crate) const LEGACY: &[u8] =
+    b"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/updated\",\
 \"params\":{\"uri\":\"bench://counter\"}}\n\n";
-const MODERN: &[u8] = b"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/updated\",\
+pub(crate) const MODERN: &[u8] =
+    b"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/updated\",\
 \"params\":{\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":1},\
 \"uri\":\"bench://counter\"}}\n\n";
-const ACKNOWLEDGED: &[u8] = b"data: {\"jsonrpc\":\"2.0\",\
+pub(crate) const ACKNOWLEDGED: &[u8] = b"data: {\"jsonrpc\":\"2.0\",\
 \"method\":\"notifications/subscriptions/acknowledged\",\"params\":{}}\n\n";
 
 /// The open streams, and the bytes each hears.

@@ -1,8 +1,8 @@
-//! Fan-out over real sockets: one change, N listeners, our server beside a bare axum server and a
-//! plain rmcp server.
+//! Fan-out over real sockets: one change, N listeners, our server beside raw sockets, a bare axum
+//! server and a plain rmcp server.
 //!
-//! `cargo bench -p tidings-server --bench fanout -- [--quick] [--era legacy|modern] [--n N]
-//! [--rounds R]`. The program starts itself again as each server and as the load client, so that
+//! `cargo bench -p tidings-server --bench fanout -- [--quick] [--idle] [--era legacy|modern] [--n N]
+//! [--rounds R] [--server NAME]`. With `--idle`, only the memory of idle listeners is measured. The program starts itself again as each server and as the load client, so that
 //! every number belongs to one process.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
@@ -17,6 +17,7 @@ mod ours;
 mod plain;
 mod plan;
 mod process;
+mod raw;
 mod round;
 mod table;
 mod wire;

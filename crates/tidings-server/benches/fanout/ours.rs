@@ -11,6 +11,10 @@ use crate::counter;
 /// Serves until the process ends.
 pub(crate) async fn serve(listener: TcpListener) -> Result<(), Box<dyn Error>> {
     let hub = counter::hub()?;
-    http::serve(&hub, listener, http::HttpConfig::default(), CancellationToken::new()).await?;
+    let mut config = http::HttpConfig::default();
+    // As many as a process of this benchmark can have files.
+    config.sessions = 32_768;
+    config.listeners = 32_768;
+    http::serve(&hub, listener, config, CancellationToken::new()).await?;
     Ok(())
 }

@@ -8,10 +8,10 @@ use std::{env, fs, io};
 
 use tokio::net::TcpListener;
 
-use crate::{floor, ours, plain};
+use crate::{floor, ours, plain, raw};
 
 /// The servers that are compared, in the order they take their turns.
-pub(crate) const SERVERS: [&str; 3] = ["ours", "floor", "rmcp"];
+pub(crate) const SERVERS: [&str; 4] = ["ours", "raw", "floor", "rmcp"];
 
 /// Kernel clock ticks per second in `/proc`; the same on every Linux a program can see.
 const TICKS: f64 = 100.0;
@@ -27,6 +27,7 @@ pub(crate) async fn serve(name: &str) -> Result<(), Box<dyn Error>> {
     });
     match name {
         "ours" => ours::serve(listener).await,
+        "raw" => raw::serve(listener).await,
         "floor" => floor::serve(listener).await,
         "rmcp" => plain::serve(listener).await,
         _ => Err(format!("there is no server `{name}`").into()),
@@ -96,10 +97,19 @@ pub(crate) fn cpu_micros(pid: u32) -> io::Result<f64> {
 
 /// Resident memory of a process, in KiB.
 pub(crate) fn resident_kib(pid: u32) -> io::Result<f64> {
+    status_kib(pid, "VmRSS:")
+}
+
+/// The most resident memory that a process had, in KiB.
+pub(crate) fn peak_kib(pid: u32) -> io::Result<f64> {
+    status_kib(pid, "VmHWM:")
+}
+
+fn status_kib(pid: u32, name: &str) -> io::Result<f64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
     let number = line.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
-    number.ok_or_else(|| io::Error::other("the process shows no VmRSS"))
+    number.ok_or_else(|| io::Error::other(format!("the process shows no {name}")))
 }
 
 /// How many files a process of this run may open.

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use crate::client::{Figures, Stalled};
+use crate::client::{Figures, Idle, Stalled};
 use crate::plan::{Era, Plan};
 use crate::process::{self, SERVERS, Server};
 use crate::table;
@@ -40,7 +40,7 @@ impl Setting {
 
 /// Measures everything in the plan and prints the tables.
 pub(crate) fn all(plan: &Plan) -> Result<(), Box<dyn Error>> {
-    let mut settings = Vec::new();
+    let (mut settings, mut idle) = (Vec::new(), Vec::new());
     for &listeners in &plan.listeners {
         let allowed = process::open_files();
         if listeners + SPARE_FILES > allowed {
@@ -48,14 +48,25 @@ pub(crate) fn all(plan: &Plan) -> Result<(), Box<dyn Error>> {
             continue;
         }
         for &era in &plan.eras {
-            settings.push(measure(era, listeners, plan.rounds)?);
+            if plan.idle {
+                for name in SERVERS.into_iter().filter(|name| plan.has(name)) {
+                    idle.push((era, listeners, name, one::<Idle>(name, era, listeners, "idle")?));
+                }
+            } else {
+                settings.push(measure(era, listeners, plan)?);
+            }
         }
     }
-    table::print(&settings, plan.rounds);
+    if plan.idle {
+        table::print_idle(&idle);
+    } else {
+        table::print(&settings, plan.rounds);
+    }
     Ok(())
 }
 
-fn measure(era: Era, listeners: usize, rounds: usize) -> Result<Setting, Box<dyn Error>> {
+fn measure(era: Era, listeners: usize, plan: &Plan) -> Result<Setting, Box<dyn Error>> {
+    let rounds = plan.rounds;
     let mut figures: [Vec<Figures>; SERVERS.len()] = Default::default();
     let mut stalled = Vec::new();
     for round in 0..rounds {
@@ -63,9 +74,14 @@ fn measure(era: Era, listeners: usize, rounds: usize) -> Result<Setting, Box<dyn
         // Whoever comes first in one round comes later in the next.
         for turn in 0..SERVERS.len() {
             let server = (turn + round) % SERVERS.len();
+            if !plan.has(SERVERS[server]) {
+                continue;
+            }
             figures[server].push(one(SERVERS[server], era, listeners, "all")?);
         }
-        stalled.push(one::<Stalled>("ours", era, listeners, "stalled")?);
+        if plan.has("ours") {
+            stalled.push(one::<Stalled>("ours", era, listeners, "stalled")?);
+        }
     }
     Ok(Setting { era, listeners, figures, stalled })
 }
@@ -82,8 +98,12 @@ fn one<T: serde::de::DeserializeOwned>(
     Ok(serde_json::from_str(&process::client(&order)?)?)
 }
 
+/// The one in the middle; not a number if there are none.
 fn median(numbers: impl Iterator<Item = f64>) -> f64 {
     let mut numbers: Vec<f64> = numbers.collect();
+    if numbers.is_empty() {
+        return f64::NAN;
+    }
     numbers.sort_by(f64::total_cmp);
     let middle = numbers.len() / 2;
     if numbers.len().is_multiple_of(2) {
