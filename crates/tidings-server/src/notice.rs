@@ -33,7 +33,7 @@ pub(crate) enum Wire {
     /// A modern listen request: its id as JSON.
     Modern {
         /// The id in `_meta`.
-        tag: Bytes,
+        tag: Box<[u8]>,
     },
 }
 

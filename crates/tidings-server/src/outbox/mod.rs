@@ -10,10 +10,10 @@
 
 mod few;
 mod slot;
+mod slots;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -29,6 +29,7 @@ use crate::notice::{Notice, Wire};
 use crate::windows::Topic;
 use few::Few;
 use slot::{Held, Slot};
+use slots::Slots;
 
 pub(crate) use slot::{Check, Pulse};
 
@@ -59,8 +60,9 @@ struct State {
     /// The labels of the client. Written while the subscriptions are locked, or before the listener
     /// follows anything.
     labels: Labels,
-    lists: [Option<Slot>; ListKind::ALL.len()],
-    uris: HashMap<ResourceUri, Slot>,
+    // On the heap, because most modern listeners follow none.
+    lists: [Option<Box<Slot>>; ListKind::ALL.len()],
+    uris: Slots,
     /// Their total, see [`price`].
     held: usize,
     /// Things that wait, oldest first. Invariant: a thing is here at most once (`Slot::queued`).
@@ -173,8 +175,7 @@ impl Outbox {
     pub(crate) fn inspect(&self) -> ListenerInfo {
         let state = self.lock();
         let follows = |kind: &ListKind| state.lists[kind.index()].is_some();
-        let mut uris: Vec<_> = state.uris.keys().cloned().collect();
-        uris.sort();
+        let uris = state.uris.uris().cloned().collect();
         ListenerInfo {
             id: self.id,
             client: self.client(),
@@ -214,7 +215,7 @@ impl Outbox {
                 slot.regroup(pulse);
             }
         }
-        state.uris.values_mut().for_each(|slot| slot.moved = true);
+        state.uris.iter_mut().for_each(|(_, slot)| slot.moved = true);
     }
 
     /// Puts the listener among others who see the same of a list; this pulse counts its changes.
@@ -228,7 +229,7 @@ impl Outbox {
     /// Starts to follow a list. If the listener `knows` it, its baseline comes with
     /// [`Self::baseline_list`]; until then a change is stored and not announced.
     pub(crate) fn follow_list(&self, kind: ListKind, pulse: &Pulse, knows: bool) {
-        self.lock().lists[kind.index()].get_or_insert_with(|| Slot::new(pulse, !knows));
+        self.lock().lists[kind.index()].get_or_insert_with(|| Box::new(Slot::new(pulse, !knows)));
     }
 
     /// The lists that the listener follows.
@@ -261,7 +262,7 @@ impl Outbox {
     /// stored and not announced.
     pub(crate) fn follow(&self, uri: &ResourceUri, pulse: &Pulse) -> bool {
         let mut state = self.lock();
-        if state.uris.contains_key(uri) {
+        if state.uris.contains(uri) {
             return false;
         }
         state.uris.insert(uri.clone(), Slot::new(pulse, false));
@@ -271,7 +272,7 @@ impl Outbox {
 
     /// Whether it follows this URI.
     pub(crate) fn follows(&self, uri: &ResourceUri) -> bool {
-        self.lock().uris.contains_key(uri)
+        self.lock().uris.contains(uri)
     }
 
     /// Sets the baseline of a URI with this audience: its fingerprint when the listener began to
@@ -301,7 +302,7 @@ impl Outbox {
 
     /// The URIs this listener follows.
     pub(crate) fn followed(&self) -> Vec<ResourceUri> {
-        self.lock().uris.keys().cloned().collect()
+        self.lock().uris.uris().cloned().collect()
     }
 
     /// The number of subscriptions that this listener's URIs count as.
@@ -374,7 +375,7 @@ impl Outbox {
         let lists = lists
             .iter_mut()
             .zip(ListKind::ALL)
-            .filter_map(|(slot, kind)| slot.as_mut().map(|slot| (slot, Topic::List(kind))));
+            .filter_map(|(slot, kind)| Some((slot.as_deref_mut()?, Topic::List(kind))));
         let uris = uris.iter_mut().map(|(uri, slot)| (slot, Topic::Uri(uri.clone())));
         for (slot, thing) in lists.chain(uris) {
             let Some((notice, number)) = slot.last.clone() else { continue };
@@ -529,7 +530,7 @@ impl Outbox {
         for _ in 0..state.queue.len() {
             let Some(thing) = state.queue.pop_front() else { break };
             let slot = match &thing {
-                Topic::List(kind) => state.lists[kind.index()].as_mut(),
+                Topic::List(kind) => state.lists[kind.index()].as_deref_mut(),
                 Topic::Uri(uri) => state.uris.get_mut(uri),
                 Topic::View(_) => None,
             };
