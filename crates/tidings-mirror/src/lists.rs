@@ -105,6 +105,12 @@ pub(crate) struct Page<T> {
     pub(crate) next: Option<String>,
 }
 
+impl<T> Default for Page<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), odd: Vec::new(), next: None }
+    }
+}
+
 /// The limits of a list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
@@ -154,12 +160,14 @@ struct Walk<T> {
     sent: usize,
     /// One for each page but the first.
     cursors: HashSet<String>,
+    /// Whether the page that is loaded was asked for with an empty cursor.
+    is_unnamed: bool,
 }
 
 impl<T> Walk<T> {
     fn new(ticket: u64, number: u64) -> Self {
         let (items, odd, cursors) = (Vec::new(), Vec::new(), HashSet::new());
-        Self { ticket, number, items, odd, sent: 0, cursors }
+        Self { ticket, number, items, odd, sent: 0, cursors, is_unnamed: false }
     }
 
     fn take(&mut self, items: Vec<Item<T>>, odd: Vec<Odd>) {
@@ -177,11 +185,24 @@ impl<T> Walk<T> {
         if self.cursors.len() + 1 >= limits.pages {
             return Some(format!("it has more than {} pages", limits.pages));
         }
-        if next.is_empty() {
-            return Some("the cursor of its next page is empty".to_owned());
-        }
         let is_new = self.cursors.insert(next.to_owned());
         (!is_new).then(|| "the server gave the same cursor twice".to_owned())
+    }
+}
+
+impl<T: Listed> Walk<T> {
+    /// Whether an empty cursor was no cursor: some servers mean a page with it, and others the end.
+    /// Those refuse it, or begin anew.
+    fn leads_nowhere(&self, answer: &Result<Page<T>, RequestError>) -> bool {
+        match answer {
+            Ok(page) => {
+                let known: HashSet<_> = self.items.iter().map(|item| item.key()).collect();
+                let is_end = page.next.as_deref().is_none_or(str::is_empty);
+                (is_end || !page.items.is_empty())
+                    && page.items.iter().all(|item| known.contains(item.key()))
+            }
+            Err(error) => matches!(error, RequestError::Refused(_)),
+        }
     }
 }
 
@@ -334,7 +355,9 @@ impl<T: Listed> Listing<T> {
             return PageOutcome::Late;
         };
         let (is_first, mut is_refused) = (walk.cursors.is_empty(), false);
+        let is_unnamed = std::mem::take(&mut walk.is_unnamed);
         let page = match answer {
+            answer if is_unnamed && walk.leads_nowhere(&answer) => Page::default(),
             Ok(page) => page,
             // The cursor expired: the list changed during the listing.
             Err(RequestError::Refused(error)) if !is_first && error.code.0 == -32602 => {
@@ -342,7 +365,7 @@ impl<T: Listed> Listing<T> {
                     return self.start_over(fresh, merging);
                 }
                 is_refused = true;
-                Page { items: Vec::new(), odd: Vec::new(), next: None }
+                Page::default()
             }
             Err(error) => return self.fail(error, now),
         };
@@ -355,7 +378,7 @@ impl<T: Listed> Listing<T> {
         if let Some(cursor) = page.next {
             cut = walk.cut(&cursor, limits);
             if cut.is_none() {
-                walk.ticket = fresh;
+                (walk.ticket, walk.is_unnamed) = (fresh, cursor.is_empty());
                 return PageOutcome::Ask(Ask { ticket: fresh, cursor: Some(cursor) });
             }
         } else if walk.items.len() > limits.items {

@@ -72,10 +72,11 @@ fn answering(results: &[Value]) -> [String; 4] {
 
 #[tokio::test]
 async fn odd_items_and_blocks_are_listed_and_printed() {
-    let tools = json!({ "tools": [{ "name": "pay" }, { "inputSchema": {} }], "nextCursor": "" });
+    let tools = json!({ "tools": [{ "name": "pay" }, { "inputSchema": {} }], "nextCursor": "x" });
+    let rest = json!({ "tools": [], "nextCursor": "x" });
     let hologram = json!({ "type": "hologram", "x": 1 });
     let called = json!({ "content": [hologram, { "type": "text", "text": "hi" }] });
-    let server = answering(&[tools, called]);
+    let server = answering(&[tools, rest, called]);
     let server: Vec<_> = server.iter().map(String::as_str).collect();
     let legacy = ["--protocol", "legacy"];
     let listed = run(&[&["tools"], &legacy[..], &server].concat()).await;
@@ -83,7 +84,7 @@ async fn odd_items_and_blocks_are_listed_and_printed() {
     insta::assert_snapshot!(listed.errors, @"
     warning: odd tools: `pay` (number 0): `inputSchema` is missing, so any arguments are allowed
     warning: odd tools: number 1: `name` is missing
-    warning: the tools may be incomplete: the cursor of its next page is empty
+    warning: the tools may be incomplete: the server gave the same cursor twice
     ");
     let lines = run(&[&["tools", "--json"], &legacy[..], &server].concat()).await.lines();
     assert_eq!((&lines[0]["name"], lines.len()), (&json!("pay"), 4));

@@ -229,7 +229,7 @@ async fn a_list_without_an_end_is_kept_as_far_as_it_was_read() {
     ];
     let limits = [(10_000, 100), (10_000, 100), (10_000, 3), (250, 100)];
     let expected = [
-        (100, 1, "cursor of its next page is empty"),
+        (200, 2, "the same cursor twice"),
         (200, 2, "the same cursor twice"),
         (300, 3, "more than 3 pages"),
         (250, 3, "more than 250 items"),

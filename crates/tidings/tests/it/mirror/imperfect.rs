@@ -15,7 +15,7 @@ use tidings_mirror::{
 
 use super::{config, connect, content_changed, next, within};
 use crate::support::lines::{Lines, Say, acknowledge, decent, tag};
-use crate::support::rogue::{Rogue, answer};
+use crate::support::rogue::{Call, Rogue, answer, tool};
 
 async fn open(target: Target, config: Config) -> (Mirror, Events) {
     within(Mirror::connect_with_events(target, config)).await.unwrap()
@@ -390,4 +390,30 @@ async fn an_answer_to_the_handshake_that_is_none_is_told_in_words() {
     };
     let words = error.to_string();
     assert!(words.contains(r#""hello":"world""#) && !words.contains("CustomResult"), "{words}");
+}
+
+#[tokio::test]
+async fn an_empty_cursor_is_a_cursor_unless_it_leads_nowhere() {
+    let listed = |second: fn(&Call) -> http::Response<Body>| async move {
+        let rogue = Rogue::start(move |call| {
+            if call.method != "tools/list" {
+                return call.decent(&json!({ "tools": {} }));
+            }
+            if call.message["params"]["cursor"] == "" {
+                return second(&call);
+            }
+            call.result(&json!({ "tools": [tool("a"), tool("b")], "nextCursor": "" }))
+        })
+        .await;
+        let (mirror, _) = connect(&rogue.url, config(Protocol::Legacy)).await;
+        assert_eq!(rogue.asked("tools/list"), 2);
+        (mirror.tools().len(), mirror.incomplete(List::Tools))
+    };
+    let more = listed(|call| call.result(&json!({ "tools": [tool("c")] }))).await;
+    assert_eq!(more, (3, None));
+    // Some servers mean the end, and begin anew or refuse.
+    let again =
+        |call: &Call| call.result(&json!({ "tools": [tool("a"), tool("b")], "nextCursor": "" }));
+    assert_eq!(listed(again).await, (2, None));
+    assert_eq!(listed(|call| call.error(-32602, "no such cursor")).await, (2, None));
 }

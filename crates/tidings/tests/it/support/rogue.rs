@@ -6,7 +6,7 @@ use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -22,6 +22,7 @@ pub(crate) struct Call {
     pub(crate) message: Value,
     pub(crate) session: Option<String>,
     pub(crate) authorization: Option<String>,
+    pub(crate) headers: HeaderMap,
 }
 
 impl Call {
@@ -123,9 +124,15 @@ impl Rogue {
         Self { url, calls, _tasks: tasks }
     }
 
+    /// The calls of a method.
+    pub(crate) fn calls(&self, method: &str) -> Vec<Call> {
+        let calls = self.calls.lock().unwrap();
+        calls.iter().filter(|call| call.method == method).cloned().collect()
+    }
+
     /// How often a method was asked for.
     pub(crate) fn asked(&self, method: &str) -> usize {
-        self.calls.lock().unwrap().iter().filter(|call| call.method == method).count()
+        self.calls(method).len()
     }
 }
 
@@ -137,5 +144,6 @@ async fn read(request: Request<Body>) -> Call {
     let bytes = body.collect().await.unwrap().to_bytes();
     let message: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
     let method = message["method"].as_str().unwrap_or_default().to_owned();
-    Call { http: parts.method, method, message, session, authorization }
+    let headers = parts.headers;
+    Call { http: parts.method, method, message, session, authorization, headers }
 }

@@ -59,7 +59,8 @@ impl Server {
         cursor: Option<&str>,
     ) -> Result<Page<T>, RequestError> {
         let (offset, generation) = match cursor {
-            None => (0, self.generation),
+            // An empty one is as none.
+            None | Some("") => (0, self.generation),
             Some(cursor) => {
                 let (offset, generation) = cursor.split_once('/').unwrap();
                 (offset.parse().unwrap(), generation.parse().unwrap())
