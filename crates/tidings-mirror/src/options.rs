@@ -1,5 +1,6 @@
 //! Options of a request: its metadata and timeout.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::JsonObject;
@@ -28,6 +29,9 @@ pub struct RequestOptions {
     pub timeout: Option<Duration>,
     /// Whether unlisted templates may be read; default no.
     pub unlisted_templates: bool,
+    /// The arguments of a relayed call as JSON text: see [`Mirror::relay`](crate::Mirror::relay). It
+    /// is sent in place of the arguments of the request, which must mean the same; default none.
+    pub arguments: Option<Arc<str>>,
 }
 
 impl RequestOptions {

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use super::raw::Wanted;
 use super::skim::{self, Skim};
 use super::wire::Wire;
-use super::{Signal, mend};
+use super::{Signal, arguments, mend};
 
 /// The number of lines that are not messages before the server is given up.
 const MAX_GARBAGE: u32 = 1000;
@@ -206,7 +206,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for LineTransport<R> {
         item: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), LineError>> + Send + 'static {
         self.wanted.note(&item);
-        let line = serde_json::to_vec(&item);
+        let line = arguments::written(&item);
         if let Ok(line) = &line {
             self.wire.sent(&item, line);
         }

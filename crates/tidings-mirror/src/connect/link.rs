@@ -25,6 +25,7 @@ use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::task::JoinSet;
 
 use super::agent::innermost;
+use super::arguments::GivenArguments;
 use super::client::Client;
 use super::http::{HttpClient, HttpError};
 use super::mend::take_odd;
@@ -180,6 +181,7 @@ impl Link {
             Open::mark(&mut request, During::Relay { method, tag });
         }
         Open::mark_hears(&mut request, hears);
+        GivenArguments::mark(&mut request, options);
         match self.ask_with(request, options).await {
             // The text is missing only if the server spelt the request's id differently.
             Ok(result) => raw.take().map_or_else(|| written(&result), Ok),
@@ -452,6 +454,11 @@ impl Link {
         self.ask(ClientRequest::SetLevelRequest(request)).await.map(drop)
     }
 
+    /// The level that was asked for on this connection.
+    pub(crate) fn log_level(&self) -> Option<LoggingLevel> {
+        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Opens the stream of a legacy session, which notices need.
     ///
     /// # Errors
@@ -505,8 +512,7 @@ impl Link {
             options = options.reset_timeout_on_progress();
         }
         let mut meta = RequestMetaObject::from(wanted.meta.clone());
-        let level = *self.log_level.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(level) = level.filter(|_| self.server.era == Era::Modern) {
+        if let Some(level) = self.log_level().filter(|_| self.server.era == Era::Modern) {
             meta.set_log_level(level);
         }
         if !meta.is_empty() {

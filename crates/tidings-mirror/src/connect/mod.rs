@@ -1,6 +1,7 @@
 //! Target to connection: the only code that uses the protocol library's services and transports.
 
 mod agent;
+mod arguments;
 mod body;
 mod child;
 mod choice;

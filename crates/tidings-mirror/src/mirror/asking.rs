@@ -415,6 +415,24 @@ impl Mirror {
         Ok(began.elapsed())
     }
 
+    /// Asks the server for log messages of this level, unless it was asked for those and more since
+    /// it was connected to. A modern server is not asked: there each request says what it wants.
+    ///
+    /// # Errors
+    ///
+    /// If it does not offer logging, or refuses.
+    pub async fn lower_log_level(&self, level: LoggingLevel) -> Result<(), RequestError> {
+        let link = self.inner.engine.link()?;
+        if link.server().capabilities.logging.is_none() {
+            return Err(RequestError::NotOffered("logging"));
+        }
+        let is_enough = link.log_level().is_some_and(|now| now as u8 <= level as u8);
+        if is_enough || link.server().era == Era::Modern {
+            return Ok(());
+        }
+        link.set_log_level(level).await
+    }
+
     /// Sets the server's log level.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
-use tokio::sync::watch;
+use tokio::sync::{Mutex as AsyncMutex, watch};
 
 pub(crate) use self::error::HttpError;
 use self::stream::{EventStream, StreamState};
@@ -27,7 +27,7 @@ use super::wire::Wire;
 use super::{ConnectError, Signal};
 use crate::config::Config;
 use crate::history::{ClosedBy, Happened, shortened};
-use crate::secret::{Secret, TokenMemory};
+use crate::secret::{Secret, TokenMemory, TokenSource};
 use crate::target::{self, HttpTarget};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -47,6 +47,8 @@ struct Shared {
     target: HttpTarget,
     headers: HeaderMap,
     token: Mutex<Option<Secret>>,
+    /// Held while the token is renewed.
+    renewing: AsyncMutex<()>,
     memory: Arc<TokenMemory>,
     max_message: usize,
     /// Time for the server to answer `server/discover`.
@@ -122,6 +124,7 @@ impl HttpClient {
             target: target.clone(),
             headers,
             token: Mutex::new(token),
+            renewing: AsyncMutex::default(),
             memory: memory.clone(),
             max_message: config.max_message,
             probe: choice::probe(config),
@@ -183,13 +186,24 @@ impl HttpClient {
         if response.status() != StatusCode::UNAUTHORIZED {
             return Ok(response);
         }
+        let renewed = self.renewed(source, token.as_ref()).await;
+        self.retried(&method, "the server required authorisation");
+        self.send_twice(&request, renewed.as_ref(), repeat).await
+    }
+
+    /// The token after this one was refused. Requests that are refused together ask for it once.
+    async fn renewed(&self, source: &TokenSource, refused: Option<&Secret>) -> Option<Secret> {
+        let _turn = self.shared.renewing.lock().await;
+        let now = self.token();
+        if now.as_ref() != refused {
+            return now;
+        }
         let renewed = source.token().await;
         self.shared.token.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&renewed);
         if self.shared.memory.is_other(renewed.as_ref()) {
             self.shared.wire.tell(Signal::Reauthorized);
         }
-        self.retried(&method, "the server required authorisation");
-        self.send_twice(&request, renewed.as_ref(), repeat).await
+        renewed
     }
 
     /// Sends a request. If the server closed the connection before answering, a request that can be

@@ -8,6 +8,7 @@ use http::{HeaderName, HeaderValue, Method, StatusCode};
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{StreamableHttpError, StreamableHttpPostResponse};
 
+use super::super::arguments;
 use super::super::body;
 use super::super::choice::not_modern;
 use super::super::mend;
@@ -51,7 +52,7 @@ impl HttpClient {
         session: Option<Arc<str>>,
         custom: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, StreamableHttpError<HttpError>> {
-        let body = serde_json::to_vec(&message)?;
+        let body = arguments::written(&message)?;
         self.shared.wire.sent(&message, &body);
         let headers = headers(custom, session.as_deref(), None);
         let sent = self.send(Method::POST, Some(body.into()), headers, repeat(&message)).await;
