@@ -10,7 +10,7 @@ use rmcp::RoleServer;
 use rmcp::model::{
     ClientCapabilities, ClientResult, CreateMessageRequest, CreateMessageRequestParams,
     CreateMessageResult, ElicitRequest, ElicitRequestParams, ElicitResult, Implementation,
-    InputResponses, ListRootsRequest, ListRootsResult, LoggingLevel,
+    InputResponses, JsonObject, ListRootsRequest, ListRootsResult, LoggingLevel,
     LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken, RequestMetaObject,
     ServerRequest,
 };
@@ -20,6 +20,8 @@ use tidings_core::Change;
 use crate::era;
 use crate::identity::Identity;
 use crate::labels::{LabelError, Labels};
+use crate::raw::Raw;
+use crate::sent::SentCall;
 use crate::tokens::Admitted;
 use crate::viewers::{GrantError, Scope, Viewer, Word};
 
@@ -95,6 +97,11 @@ pub(crate) struct Address(pub(crate) IpAddr);
 /// client can reconnect to it.
 #[derive(Clone)]
 pub(crate) struct Release(pub(crate) Arc<dyn Fn() + Send + Sync>);
+
+/// Begins the stream of the answer, as an extension of the request; only if the client can reconnect
+/// to it.
+#[derive(Clone)]
+pub(crate) struct Begin(pub(crate) Arc<dyn Fn() + Send + Sync>);
 
 /// Why the client did not answer a question.
 #[derive(Debug, thiserror::Error)]
@@ -319,6 +326,16 @@ impl Context {
         }
     }
 
+    /// Begins the stream of the answer, if the client can reconnect to it. A client that loses its
+    /// connection before the answer begins cannot come back, so its request is cancelled; from here
+    /// on the work continues, and the answer is kept for a while. For work whose effects matter.
+    pub fn begin_stream(&self) {
+        let begin = self.asked().and_then(|asked| asked.request.extensions.get::<Begin>());
+        if let Some(Begin(begin)) = begin {
+            begin();
+        }
+    }
+
     /// Reports progress to the client, if it wants it. The notice is delivered before the answer.
     pub async fn progress(&self, done: f64, total: Option<f64>, message: Option<&str>) {
         let (Some(asked), Some(token)) = (self.asked(), self.progress_token()) else { return };
@@ -326,6 +343,26 @@ impl Context {
         progress.total = total;
         progress.message = message.map(str::to_owned);
         drop(asked.request.peer.notify_progress(progress).await);
+    }
+
+    /// The arguments of a call as the client sent them: keys in its order, and numbers with all their
+    /// digits. `None` if the request is no call, has no arguments, or is longer than 256 KiB.
+    #[must_use]
+    pub fn raw_arguments(&self) -> Option<Raw<JsonObject>> {
+        let sent = SentCall::of(&self.asked()?.request.extensions)?;
+        Raw::parse(sent.arguments()?).ok()
+    }
+
+    /// The lowest level of the log messages that the client asked for, if it asked: a modern client
+    /// with this request, any other once. One that did not ask gets no message if it is modern, and
+    /// every message if it is not.
+    #[must_use]
+    pub fn log_level(&self) -> Option<LoggingLevel> {
+        let asked = self.asked()?;
+        if self.asks_by_answer() {
+            return asked.request.meta.log_level();
+        }
+        asked.client.as_ref()?.level()
     }
 
     /// Sends the client a log message, if it wants messages of this level.
@@ -336,12 +373,7 @@ impl Context {
     /// Sends a log message as [`Self::log`] does, with the name of the part that logs.
     pub async fn log_as(&self, logger: Option<&str>, level: LoggingLevel, data: serde_json::Value) {
         let Some(asked) = self.asked() else { return };
-        let wanted = if self.asks_by_answer() {
-            asked.request.meta.log_level()
-        } else {
-            asked.client.as_ref().and_then(|client| client.level())
-        };
-        let silent = match wanted {
+        let silent = match self.log_level() {
             Some(wanted) => (level as u8) < (wanted as u8),
             // A legacy client that never set a level gets everything; a modern one gets nothing
             // unless it asks.

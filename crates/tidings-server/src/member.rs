@@ -14,6 +14,7 @@ use tracing::error;
 use crate::answer::{Answer, AnswerError, Completion, Completions, Contents};
 use crate::answers::{Answers, Variables};
 use crate::context::Context;
+use crate::figure::Figure;
 use crate::source::{ErasedSource, Health, Itself};
 
 /// Concurrent reads of one source for comparison, so that a slow source delays only itself.
@@ -76,6 +77,10 @@ impl Member {
     pub(crate) fn health(&self) -> Health {
         let health = self.guard_call(|| self.source().health());
         health.unwrap_or_else(|| Health::failing("its health check panicked; see the log"))
+    }
+
+    pub(crate) fn figures(&self) -> Vec<Figure> {
+        self.guard_call(|| self.source().figures()).unwrap_or_default()
     }
 
     fn guard_call<T>(&self, call: impl FnOnce() -> T) -> Option<T> {

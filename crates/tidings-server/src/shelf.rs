@@ -159,6 +159,12 @@ impl Shelf {
         Ok(())
     }
 
+    /// Reports that the content of a URI was another, even if it is as before now: clients may have
+    /// read it in between. They are notified in any case, once.
+    pub fn changed_meanwhile(&self, uri: &ResourceUri) {
+        self.pipeline.changed_meanwhile(uri);
+    }
+
     /// Whether a client is notified of changes of this list. A source that finds changes only by
     /// looking need not look while nobody is.
     #[must_use]

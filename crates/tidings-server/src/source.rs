@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::answer::{Answer, AnswerError, Completion, Completions, Contents};
 use crate::context::Context;
 use crate::edit::EditError;
+use crate::figure::Figure;
 
 /// A source of items for a hub, if one function for each item is not enough: it answers for whole
 /// families of items, runs by itself, or learns of watchers.
@@ -163,6 +164,11 @@ pub trait Source: Send + Sync + 'static {
     fn health(&self) -> Health {
         Health::default()
     }
+
+    /// Figures for operators, which are shown among the metrics of the hub. It must not wait.
+    fn figures(&self) -> Vec<Figure> {
+        Vec::new()
+    }
 }
 
 /// The health of a source.
@@ -244,6 +250,7 @@ pub(crate) trait ErasedSource: Send + Sync {
     fn watched(&self, uri: &ResourceUri);
     fn unwatched(&self, uri: &ResourceUri);
     fn health(&self) -> Health;
+    fn figures(&self) -> Vec<Figure>;
 }
 
 impl<S: Source> ErasedSource for S {
@@ -301,6 +308,9 @@ impl<S: Source> ErasedSource for S {
     }
     fn health(&self) -> Health {
         Source::health(self)
+    }
+    fn figures(&self) -> Vec<Figure> {
+        Source::figures(self)
     }
 }
 

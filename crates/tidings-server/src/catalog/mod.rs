@@ -58,6 +58,13 @@ pub(crate) struct Listing {
     pub(crate) fingerprint: Fingerprint,
 }
 
+impl Listing {
+    /// The names or URIs of its items, in order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.items.iter().map(Stored::key)
+    }
+}
+
 /// All items of all sources.
 #[derive(Default)]
 pub(crate) struct Catalog {

@@ -31,6 +31,7 @@ use crate::context::{Client, Context};
 use crate::era;
 use crate::labels::Labels;
 use crate::member::Answerer;
+use crate::near::near;
 use crate::pipeline::{Pipeline, SubscribeError};
 use crate::viewers::Viewer;
 
@@ -76,7 +77,11 @@ impl Handler {
 
     fn find(&self, kind: Kind, name: &str) -> Result<Answerer, ErrorData> {
         let found = self.pipeline.catalog.find(kind, name, &self.labels());
-        let found = found.map_err(|missing| refusal::missing_name(kind.word(), name, missing));
+        let found = found.map_err(|missing| {
+            let listing = self.listing(kind);
+            let near = near(name, listing.names());
+            refusal::missing_name(kind.word(), name, missing, &near)
+        });
         Ok(found?.0)
     }
 

@@ -57,8 +57,9 @@ pub(crate) fn missing_uri(uri: &ResourceUri, missing: Missing) -> ErrorData {
     }
 }
 
-pub(crate) fn missing_name(kind: &str, name: &str, missing: Missing) -> ErrorData {
-    let (message, details) = match missing {
+/// The error for a name that is not offered. `near` are those that look like it.
+pub(crate) fn missing_name(kind: &str, name: &str, missing: Missing, near: &[&str]) -> ErrorData {
+    let (mut message, details) = match missing {
         Missing::Unknown => {
             (format!("Unknown {kind}: {name}"), "this server offers none of that name")
         }
@@ -66,10 +67,13 @@ pub(crate) fn missing_name(kind: &str, name: &str, missing: Missing) -> ErrorDat
             (format!("The {kind} {name} is disabled"), "it is not offered at the moment")
         }
     };
-    ErrorData::invalid_params(
-        message,
-        Some(json!({ "parameter": "name", "value": name, "details": details })),
-    )
+    let mut data = json!({ "parameter": "name", "value": name, "details": details });
+    if !near.is_empty() && matches!(missing, Missing::Unknown) {
+        let names: Vec<_> = near.iter().map(|near| format!("`{near}`")).collect();
+        message = format!("{message}; like it: {}", names.join(", "));
+        data["near"] = json!(near);
+    }
+    ErrorData::invalid_params(message, Some(data))
 }
 
 pub(crate) fn cursor(cursor: Option<&str>, error: CursorError) -> ErrorData {

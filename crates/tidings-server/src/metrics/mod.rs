@@ -1,6 +1,7 @@
 //! Metrics of a running hub, for people and Prometheus servers.
 
 mod process;
+mod sources;
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -13,6 +14,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
+use crate::figure::Figure;
 use crate::method::KNOWN_METHODS;
 
 /// From the first change of a notice to the hand-over of its bytes to the transport, in seconds.
@@ -191,10 +193,11 @@ impl Metrics {
         self.named_requests.get_or_create(&NameLabel { name: name.to_owned() }).inc();
     }
 
-    /// The metrics in the format of Prometheus.
-    pub(crate) fn text(&self) -> String {
+    /// The metrics in the format of Prometheus, with the figures of the sources.
+    pub(crate) fn text(&self, figures: &[(String, Vec<Figure>)]) -> String {
         let mut text = String::new();
         encode_registry(&mut text, &self.registry)
+            .and_then(|()| encode_registry(&mut text, &sources::figures(figures)))
             .and_then(|()| encode_registry(&mut text, &process::figures()))
             .and_then(|()| encode_eof(&mut text))
             .expect("writing to a string cannot fail");
@@ -220,7 +223,7 @@ mod tests {
             metrics.requests_of(&format!("token-{number}"));
         }
         metrics.requests_of("token-0");
-        let text = metrics.text();
+        let text = metrics.text(&[]);
         assert!(text.contains("tidings_token_requests_total{name=\"token-0\"} 2\n"), "{text}");
         assert!(text.contains("tidings_token_requests_total{name=\"other\"} 2\n"), "{text}");
         assert_eq!(text.matches("tidings_token_requests_total{").count(), NAMES + 1);

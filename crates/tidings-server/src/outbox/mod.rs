@@ -286,6 +286,13 @@ impl Outbox {
         Self::wake(state);
     }
 
+    /// What the listener knows of a URI is in doubt: the next check is announced whatever it finds.
+    pub(crate) fn doubt(&self, uri: &ResourceUri) {
+        if let Some(slot) = self.lock().uris.get_mut(uri).filter(|slot| slot.settled) {
+            slot.told = None;
+        }
+    }
+
     /// Stops following a URI; its waiting notice is dropped.
     pub(crate) fn unfollow(&self, uri: &ResourceUri) -> bool {
         let mut state = self.lock();

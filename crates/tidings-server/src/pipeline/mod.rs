@@ -187,6 +187,14 @@ impl Pipeline {
         }
     }
 
+    /// Marks a URI dirty whose listeners are notified whatever it is when it is checked.
+    pub(crate) fn changed_meanwhile(&self, uri: &ResourceUri) {
+        if let Some(watched) = self.subscriptions.get(uri.as_ref()) {
+            watched.doubt();
+        }
+        self.resource_changed(uri, Pace::default());
+    }
+
     fn resource_changed(&self, uri: &ResourceUri, pace: Pace) {
         self.metrics.changes.inc();
         let Some(watched) = self.subscriptions.get(uri.as_ref()) else {
@@ -480,7 +488,9 @@ impl Pipeline {
     pub(crate) fn metrics_text(&self) -> String {
         let waiting = i64::try_from(self.subscriptions.waiting()).unwrap_or(i64::MAX);
         self.metrics.waiting.set(waiting);
-        self.metrics.text()
+        let members = self.catalog.members().into_iter();
+        let figures = members.map(|(member, _)| (member.name.clone(), member.figures()));
+        self.metrics.text(&figures.collect::<Vec<_>>())
     }
 
     /// A listener of a legacy session on this revision. It is not notified before it is greeted.

@@ -354,6 +354,11 @@ impl Watched {
         self.mark(now, facts, since, state.listeners.values())
     }
 
+    /// What its listeners know of it is in doubt.
+    pub(crate) fn doubt(&self) {
+        self.lock().listeners.values().for_each(|outbox| outbox.doubt(&self.uri));
+    }
+
     /// Compares again for a listener whose labels changed. If the newest content is not known, a
     /// check follows anyway.
     pub(crate) fn look_again(&self, outbox: &Arc<Outbox>, facts: &Facts, since: Instant) -> bool {

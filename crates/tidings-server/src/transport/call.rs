@@ -68,6 +68,8 @@ struct State {
     noted: bool,
     /// Readers up to this one were asked to reconnect later.
     released: u64,
+    /// Whether the answer is a stream in any case.
+    is_begun: bool,
     waker: Option<Waker>,
 }
 
@@ -139,6 +141,13 @@ impl PendingAnswer {
         if self.finished().is_none() {
             self.push(&ServerJsonRpcMessage::error(error, Some(id)), None);
         }
+    }
+
+    /// Answers with a stream, although there is nothing to say yet.
+    pub(crate) fn begin(&self) {
+        let mut state = self.lock();
+        state.is_begun = true;
+        wake(state);
     }
 
     /// Ends the current reader's stream; the client reconnects for the rest.
@@ -248,7 +257,7 @@ impl PendingAnswer {
                     return Poll::Ready(AnswerForm::Message { json, is_error });
                 }
                 Some(_) => return Poll::Ready(AnswerForm::Stream),
-                None if state.released > 0 || state.finished.is_some() => {
+                None if state.released > 0 || state.is_begun || state.finished.is_some() => {
                     return Poll::Ready(AnswerForm::Stream);
                 }
                 None => {}

@@ -11,10 +11,10 @@ use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorData, JsonObject, JsonRpcMessage, NumberOrString,
     RequestId,
 };
-use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::sent::{SentCall, arguments_of, params_of};
 use crate::transport::budget::Share;
 use crate::transport::lenient;
 use crate::transport::overlong::Overlong;
@@ -80,6 +80,11 @@ pub(crate) struct Heavy {
 }
 
 impl Received {
+    /// Keeps the bytes of a call while it is answered: they have its arguments as they were sent.
+    pub(crate) fn keep(&mut self, bytes: &Bytes) {
+        SentCall::keep(&mut self.message, bytes);
+    }
+
     /// The message with everything in it.
     pub(crate) fn whole(self) -> ClientJsonRpcMessage {
         let mut message = self.message;
@@ -160,39 +165,6 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Fault> {
         }
     }
     Ok(message)
-}
-
-/// The outline of a message, without its contents.
-#[derive(Deserialize)]
-struct Outline<'a> {
-    #[serde(borrow)]
-    method: Option<&'a RawValue>,
-    #[serde(borrow)]
-    params: Option<&'a RawValue>,
-}
-
-/// The parameters that are parsed one by one.
-#[derive(Deserialize)]
-struct Params<'a> {
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
-    #[serde(borrow)]
-    cursor: Option<&'a RawValue>,
-}
-
-fn params_of(bytes: &[u8]) -> Option<(&str, Params<'_>)> {
-    let outline: Outline<'_> = serde_json::from_slice(bytes).ok()?;
-    let params = serde_json::from_str(outline.params?.get()).ok()?;
-    Some((outline.method?.get(), params))
-}
-
-/// The range of a tool call's arguments.
-fn arguments_of(bytes: &[u8]) -> Option<Range<usize>> {
-    let (method, params) = params_of(bytes)?;
-    let arguments = params.arguments.filter(|_| method == r#""tools/call""#)?.get();
-    // A borrowed text is a part of the bytes.
-    let start = arguments.as_ptr().addr() - bytes.as_ptr().addr();
-    Some(start..start + arguments.len())
 }
 
 fn malformed(id: Option<RequestId>, error: ErrorData) -> Fault {

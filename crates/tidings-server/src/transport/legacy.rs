@@ -15,7 +15,7 @@ use rmcp::model::{
 use rmcp::service::serve_directly_with_ct;
 use serde_json::json;
 
-use crate::context::Release;
+use crate::context::{Begin, Release};
 use crate::era;
 use crate::handler::Handler;
 use crate::tokens::Admitted;
@@ -217,10 +217,7 @@ async fn serve(
     );
     let primes = session.connection.version().is_some_and(era::primes_streams);
     if primes {
-        // Only the stream of a client that can reconnect may be ended early.
-        let released = call.clone();
-        let release = Release(Arc::new(move || released.release()));
-        request.request.extensions_mut().insert(release);
+        steer(&mut request, &call);
     }
     let (transport, inbound) = CallTransport::new(request, call.clone(), session.clone());
     session.begin(id.clone(), inbound, call.clone());
@@ -258,6 +255,15 @@ async fn serve(
             reply::stream(Body::new(call.read(0, priming, app.config.keep_alive, guard)))
         }
     }
+}
+
+/// Lets the source of a request begin the stream of its answer and end it early: its client can
+/// reconnect.
+fn steer(request: &mut JsonRpcRequest<ClientRequest>, call: &Arc<PendingAnswer>) {
+    let (released, begun) = (call.clone(), call.clone());
+    let extensions = request.request.extensions_mut();
+    extensions.insert(Release(Arc::new(move || released.release())));
+    extensions.insert(Begin(Arc::new(move || begun.begin())));
 }
 
 /// The refusal of a request of a session that has too many under way.

@@ -16,8 +16,9 @@ use http_body::Frame;
 use http_body_util::{BodyExt as _, Full};
 use rmcp::ServerHandler as _;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, GetMeta, JsonRpcMessage, RequestId,
-    ServerJsonRpcMessage, ServerResult, SubscriptionsListenRequest, SubscriptionsListenResult,
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, GetExtensions as _, GetMeta,
+    JsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerResult, SubscriptionsListenRequest,
+    SubscriptionsListenResult,
 };
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -30,6 +31,7 @@ use crate::era;
 use crate::handler::{Beside, Handler, Part, accept_filter};
 use crate::notice;
 use crate::pipeline::{Listener, Pipeline};
+use crate::sent::SentCall;
 use crate::tokens::Admitted;
 use crate::transport::body::{busy, retry_later};
 use crate::transport::budget::{Budget, Share};
@@ -99,6 +101,10 @@ pub(crate) async fn post(
     let id = request.id;
     let beside = Beside::default();
     parts.extensions.insert(beside.clone());
+    // The library reads the message once more, and only knows the parts.
+    if let Some(sent) = SentCall::of(request.request.extensions()) {
+        parts.extensions.insert(sent.clone());
+    }
     let listens = matches!(request.request, ClientRequest::SubscriptionsListenRequest(_));
     let client = listens.then(|| request.request.get_meta().client_info()).flatten();
     match request.request {

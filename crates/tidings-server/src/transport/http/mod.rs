@@ -285,10 +285,11 @@ async fn post(app: &Arc<App>, request: Request<Body>) -> Response {
 /// Reads a message and answers it.
 async fn respond(app: Arc<App>, parts: Parts, body: Collected, mut share: Share) -> Response {
     let bytes = body.join();
-    let received = match intake::read(&bytes, Some(&mut share)) {
+    let mut received = match intake::read(&bytes, Some(&mut share)) {
         Ok(received) => received,
         Err(fault) => return unreadable(&app, fault),
     };
+    received.keep(&bytes);
     let is_modern = modern::is_modern(&parts, &received.message);
     let seen = RequestFacts::of(&received.message, if is_modern { "modern" } else { "legacy" });
     let mut response = if let JsonRpcMessage::Request(request) = &received.message

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use rmcp::RoleServer;
@@ -25,7 +26,7 @@ use crate::era;
 use crate::handler::{Beside, Connection};
 use crate::pipeline::sleep_until;
 use crate::transport::beside;
-use crate::transport::intake::{self, Fault, Received};
+use crate::transport::intake::{self, Fault};
 
 /// The time for requests under way when the input ends or the server stops; then they are cancelled.
 pub(super) const DRAIN: Duration = Duration::from_secs(10);
@@ -238,7 +239,12 @@ async fn next_line<R: AsyncRead + Unpin>(input: &mut Input<R>, writer: &LineWrit
 /// Parses a message; a large one beside the runtime.
 async fn parse(line: Vec<u8>) -> Parsed {
     let length = line.len();
-    let reading = async move { intake::read(&line, None).map(Received::whole) };
+    let reading = async move {
+        let line = Bytes::from(line);
+        let mut received = intake::read(&line, None)?;
+        received.keep(&line);
+        Ok(received.whole())
+    };
     beside::run(length, reading).await
 }
 
