@@ -1,6 +1,7 @@
 //! One request at the server: what is said meanwhile, how long it may take, and rounds of questions.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use serde_json::Value;
 use tidings_mirror::events::RequestTag;
@@ -12,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::questions::park::{ParkedCall, Seat, UNKNOWN};
 use crate::questions::{Asker, lacking};
-use crate::status::Counts;
+use crate::status::{Counts, Failure};
 use crate::upstream::Inner;
 
 /// Progress and log messages of one request that may wait for a slow client.
@@ -20,10 +21,11 @@ const HEARD: usize = 64;
 /// How often a server may ask before it answers one request.
 const ROUNDS: usize = 10;
 
-/// A request with its `_meta`.
+/// A request with its `_meta`, and the arguments of a call as the client sent them.
 pub(crate) struct Outgoing {
     pub(crate) request: Relay,
     pub(crate) meta: JsonObject,
+    pub(crate) arguments: Option<Arc<str>>,
 }
 
 /// Who hears what a server says during a request.
@@ -154,6 +156,7 @@ impl Inner {
         let timeouts = self.config().timeouts;
         let mut options = RequestOptions::new();
         options.meta.clone_from(&outgoing.meta);
+        options.arguments.clone_from(&outgoing.arguments);
         // Silence is measured here, where it is known whether the server waits for an answer itself.
         options.timeout = Some(timeouts.most);
         let mirror = mirror.with(options);
@@ -188,6 +191,9 @@ impl Inner {
             }
         };
         self.counts.answered(began.elapsed(), answer.is_err());
+        let failed = answer.as_ref().err().filter(|failed| failed.raw.is_none());
+        let refusal = failed.map(|failed| Failure::of(&failed.to_string()));
+        self.is_unauthorized.store(refusal == Some(Failure::Unauthorized), Ordering::Relaxed);
         while let Ok(heard) = heard.try_recv() {
             listener.tell(heard).await;
         }

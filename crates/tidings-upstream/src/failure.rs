@@ -1,16 +1,18 @@
 //! Why an upstream has no answer, in words that name it and keep its secrets.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
-use tidings_mirror::{RelayError, RequestError, Target};
+use tidings_mirror::{RelayError, RequestError, Target, TokenSource};
 use tidings_server::{AnswerError, Raw};
 
 use crate::config::Config;
 
 /// Shorter texts are no secrets worth hiding, and hiding them would spoil every message.
 const SECRET: usize = 8;
+/// So many tokens of the past are remembered: a server may repeat one that was just renewed.
+const TOKENS: usize = 8;
 /// The member of an error's `data` that names the upstream, in errors of a gateway itself.
 const UPSTREAM: &str = "upstream";
 
@@ -20,6 +22,8 @@ pub(crate) struct Failures {
     name: Arc<str>,
     /// Texts that no message may have.
     secrets: Arc<[String]>,
+    /// The same, tokens that were used, the newest last.
+    tokens: Arc<Mutex<Vec<String>>>,
 }
 
 impl Failures {
@@ -38,12 +42,46 @@ impl Failures {
             _ => Vec::new(),
         };
         secrets.retain(|secret| secret.len() >= SECRET);
-        Self { name: config.name.as_str().into(), secrets: secrets.into() }
+        let (name, tokens) = (config.name.as_str().into(), Arc::default());
+        Self { name, secrets: secrets.into(), tokens }
+    }
+
+    /// The same target, whose tokens are secrets from their first use.
+    pub(crate) fn guarded(&self, mut target: Target) -> Target {
+        if let Target::Http(http) = &mut target
+            && let Some(source) = http.token.take()
+        {
+            let failures = self.clone();
+            http.token = Some(TokenSource::new(move || {
+                let (source, failures) = (source.clone(), failures.clone());
+                async move {
+                    let token = source.token().await;
+                    if let Some(token) = &token {
+                        failures.learn(token.reveal());
+                    }
+                    token
+                }
+            }));
+        }
+        target
+    }
+
+    fn learn(&self, token: &str) {
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        if token.len() < SECRET || tokens.iter().any(|known| known == token) {
+            return;
+        }
+        if tokens.len() >= TOKENS {
+            tokens.remove(0);
+        }
+        tokens.push(token.to_owned());
     }
 
     /// A text without secrets.
     pub(crate) fn harmless(&self, text: &str) -> String {
-        self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "…"))
+        let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let secrets = self.secrets.iter().chain(tokens.iter());
+        secrets.fold(text.to_owned(), |text, secret| text.replace(secret, "…"))
     }
 
     /// There is no connection.
@@ -83,6 +121,14 @@ impl Failures {
     /// Something that is not offered, and why.
     pub(crate) fn refused(&self, why: &str) -> AnswerError {
         self.error(-32602, why)
+    }
+
+    /// A task in place of a result.
+    pub(crate) fn task(&self) -> AnswerError {
+        self.unavailable(&format!(
+            "the server `{}` began a task, which nobody asked for and which cannot be relayed",
+            self.name
+        ))
     }
 
     /// A result that is not JSON.
@@ -158,6 +204,25 @@ mod tests {
         failed.raw = Some(raw.into());
         let AnswerError::Raw(told) = failures(target).of(&failed) else { panic!("a raw error") };
         assert_eq!(told.as_str(), raw.replace("hunter2hunter2", "…"));
+    }
+
+    #[tokio::test]
+    async fn tokens_that_were_used_are_in_no_message() {
+        let mut target = HttpTarget::new("http://127.0.0.1:1/mcp");
+        let numbers = Arc::new(Mutex::new(0));
+        target.token = Some(TokenSource::new(move || {
+            let mut number = numbers.lock().unwrap();
+            *number += 1;
+            std::future::ready(Some(Secret::new(format!("hunter-hunter-{number}"))))
+        }));
+        let failures = failures(target.clone());
+        let guarded = failures.guarded(target.into());
+        let Target::Http(http) = &guarded else { panic!("it is as before") };
+        for _ in 0..2 {
+            http.token.as_ref().unwrap().token().await;
+        }
+        let words = failures.harmless("hunter-hunter-1 hunter-hunter-2 hunter-hunter-3");
+        assert_eq!(words, "… … hunter-hunter-3");
     }
 
     #[test]

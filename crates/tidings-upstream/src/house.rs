@@ -34,13 +34,14 @@ struct State {
 
 impl House {
     pub(crate) fn new(config: &Config, handlers: Handlers) -> Self {
+        let failures = Failures::new(config);
         Self {
-            target: config.target.clone(),
+            target: failures.guarded(config.target.clone()),
             settings: settings(config, handlers),
             state: Mutex::default(),
             started: Notify::new(),
             moved: watch::Sender::new(0),
-            failures: Failures::new(config),
+            failures,
         }
     }
 

@@ -54,5 +54,5 @@ pub use crate::config::{
     Config, Name, NameError, PatternError, Poll, PollRule, Prefix, Selection, Start, Timeouts,
 };
 pub use crate::neighbours::Neighbours;
-pub use crate::status::{Held, State, Status};
+pub use crate::status::{Failure, Held, State, Status};
 pub use crate::upstream::Upstream;

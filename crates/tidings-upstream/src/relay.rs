@@ -1,15 +1,19 @@
 //! Requests of clients, relayed to the upstream and back as raw JSON.
 
+// The level of log messages, sampling and roots are deprecated and still relayed.
+#![expect(deprecated, reason = "servers and clients of every revision are relayed")]
+
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use serde_json::Value;
 use tidings_core::ResourceUri;
-use tidings_mirror::Relay;
 use tidings_mirror::model::{
-    ArgumentInfo, CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams,
-    CompletionContext, GetPromptRequestParams, GetPromptResponse, JsonObject,
-    ReadResourceRequestParams, ReadResourceResponse, Reference,
+    ArgumentInfo, CacheScope, CallToolRequestParams, CallToolResponse, ClientCapabilities,
+    CompleteRequestParams, CompletionContext, GetPromptRequestParams, GetPromptResponse,
+    JsonObject, LoggingLevel, ReadResourceRequestParams, ReadResourceResponse, Reference,
 };
+use tidings_mirror::{Era, Mirror, Relay};
 use tidings_server::{
     Answer, AnswerError, Completion, CompletionOf, Completions, Contents, Context, Raw,
 };
@@ -19,6 +23,7 @@ use crate::exchange::{Listener, Outgoing};
 use crate::links;
 use crate::upstream::Inner;
 use crate::watch::Sighting;
+use crate::watch::schedule::Look;
 
 /// The gateways that a request came through, in its `_meta`.
 const HOPS: &str = "io.github.tidings-mcp/hops";
@@ -26,6 +31,13 @@ const HOPS: &str = "io.github.tidings-mcp/hops";
 const RESERVED: &str = "io.modelcontextprotocol/";
 /// The level of log messages that a client wants during one request.
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+/// What the client of one request can be asked.
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// A call that takes longer goes on if its client loses the connection meanwhile and can come back: it
+/// may have had its effect.
+const PROMPT: Duration = Duration::from_millis(40);
+/// How long a server may take to set its log level before a request is sent anyway.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Inner {
     pub(crate) async fn call(
@@ -130,16 +142,18 @@ impl Inner {
         }
         let answer = self.ask(Relay::Read(params), context).await;
         let outcome = answer.and_then(|text| self.contents(&text));
-        self.observe(uri, ticket, &outcome);
+        self.observe(uri, ticket, &outcome, context.is_of_hub());
         outcome
     }
 
-    /// A read ended: its watchers are notified if the content differs.
+    /// A read ended: its watchers are notified if the content differs. Of what a client read they are
+    /// notified in any case, because it may be as before again when the hub compares.
     pub(crate) fn observe(
         &self,
         uri: &Arc<str>,
         ticket: u64,
         outcome: &Result<Arc<Contents>, AnswerError>,
+        is_ours: bool,
     ) -> crate::watch::Observed {
         // A question is not the content.
         let is_question = |contents: &Arc<Contents>| {
@@ -152,7 +166,11 @@ impl Inner {
         };
         let observed = self.watching().observe(uri, ticket, seen, Instant::now());
         for address in &observed.moved {
-            let Ok(()) = self.shelf.changed(address.clone());
+            if is_ours || observed.look != Look::Changed {
+                let Ok(()) = self.shelf.changed(address.clone());
+            } else {
+                self.shelf.changed_meanwhile(address);
+            }
         }
         observed
     }
@@ -166,12 +184,21 @@ impl Inner {
         let failures = self.house.failures();
         let meta = self.meta(context).ok_or_else(|| failures.ring())?;
         let most = self.config().timeouts.most;
-        tokio::select! {
-            answer = self.ask_in_turn(Outgoing { request, meta }, context) => answer,
-            () = tokio::time::sleep(most) => Err(failures.too_long(most)),
+        let arguments = context.raw_arguments().map(|arguments| arguments.to_string().into());
+        let outgoing = Outgoing { request, meta, arguments };
+        let promptly = async {
+            tokio::time::sleep(PROMPT).await;
+            context.begin_stream();
+            std::future::pending::<Infallible>().await
+        };
+        let answer = tokio::select! {
+            answer = self.ask_in_turn(outgoing, context) => answer?,
+            never = promptly => match never {},
+            () = tokio::time::sleep(most) => return Err(failures.too_long(most)),
             // The request is dropped, and so cancelled at the server.
-            () = context.cancelled() => Err(failures.refused("the request was cancelled")),
-        }
+            () = context.cancelled() => return Err(failures.refused("the request was cancelled")),
+        };
+        if is_task(&answer) { Err(failures.task()) } else { Ok(answer) }
     }
 
     async fn ask_in_turn(
@@ -193,6 +220,7 @@ impl Inner {
             Some(guest) => guest.mirror.clone(),
             None => self.house.ready().await?,
         };
+        introduce(&mut outgoing.meta, &mirror, context).await;
         if context.asks_by_answer() {
             return self.ask_by_answer(mirror, outgoing, (turn, guest), context).await;
         }
@@ -202,9 +230,12 @@ impl Inner {
     /// Reads a resource for nobody but its watchers.
     pub(crate) async fn read_alone(&self, uri: &str) -> Result<Arc<Contents>, AnswerError> {
         let mirror = self.house.ready().await?;
-        let meta = with_hop(JsonObject::new(), self.config().neighbours.gateway());
+        let mut meta = with_hop(JsonObject::new(), self.config().neighbours.gateway());
+        if is_modern(&mirror) {
+            meta.insert(CAPABILITIES.to_owned(), Value::Object(JsonObject::new()));
+        }
         let request = Relay::Read(ReadResourceRequestParams::new(uri));
-        let outgoing = Outgoing { request, meta };
+        let outgoing = Outgoing { request, meta, arguments: None };
         let text = self.exchange(&mirror, &outgoing, self.tag(), Listener::Nobody).await?;
         self.contents(&text)
     }
@@ -214,11 +245,7 @@ impl Inner {
     fn meta(&self, context: &Context) -> Option<JsonObject> {
         let said = serde_json::to_value(context.meta()).unwrap_or_default();
         let Value::Object(mut meta) = said else { return Some(JsonObject::new()) };
-        let level = meta.remove(LOG_LEVEL);
         meta.retain(|key, _| !key.starts_with(RESERVED) && key != "progressToken");
-        if let Some(level) = level {
-            meta.insert(LOG_LEVEL.to_owned(), level);
-        }
         let config = self.config();
         let gateway = config.neighbours.gateway();
         let hops = meta.get(HOPS).and_then(Value::as_array);
@@ -251,4 +278,45 @@ fn with_hop(mut meta: JsonObject, gateway: &str) -> JsonObject {
     hops.push(gateway.into());
     meta.insert(HOPS.to_owned(), Value::Array(hops));
     meta
+}
+
+fn is_modern(mirror: &Mirror) -> bool {
+    mirror.server().is_some_and(|server| server.era == Era::Modern)
+}
+
+/// Tells a server what the client of a request can be asked and what it wants to hear: a modern one
+/// with the request, any other beforehand. What a legacy server may ask is declared once for all
+/// clients, so that the server does not change with them.
+async fn introduce(meta: &mut JsonObject, mirror: &Mirror, context: &Context) {
+    let level = context.log_level();
+    if !is_modern(mirror) {
+        // Less than most servers send is not asked for: other clients want that.
+        if let Some(level) = level.filter(|level| *level as u8 <= LoggingLevel::Info as u8) {
+            let _ = tokio::time::timeout(PATIENCE, mirror.lower_log_level(level)).await;
+        }
+        return;
+    }
+    // A legacy client that did not ask hears what most servers send.
+    let is_legacy = !context.asks_by_answer() && !context.is_of_hub();
+    let level = level.or_else(|| is_legacy.then_some(LoggingLevel::Info));
+    if let Some(level) = level.and_then(|level| serde_json::to_value(level).ok()) {
+        meta.insert(LOG_LEVEL.to_owned(), level);
+    }
+    // What can be passed on: answers to other questions would not find their way.
+    let client = context.client_capabilities();
+    let mut can = ClientCapabilities::default();
+    (can.elicitation, can.sampling, can.roots) =
+        (client.elicitation, client.sampling, client.roots);
+    meta.insert(CAPABILITIES.to_owned(), serde_json::to_value(can).unwrap_or_default());
+}
+
+/// Whether a result is a task of 2025-11-25 or of the tasks extension. No client is offered tasks.
+fn is_task(text: &str) -> bool {
+    // Most results do not have the word.
+    if !text.contains("task") {
+        return false;
+    }
+    let Ok(result) = Raw::<()>::parse(text) else { return false };
+    let is_legacy_task = result.get("task").is_some() && result.get("content").is_none();
+    is_legacy_task || result.get("resultType") == Some(r#""task""#)
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tidings_core::ListKinds;
-use tidings_mirror::{Handlers, Mirror, Target};
+use tidings_mirror::{Handlers, List, Mirror, Target};
 use tidings_server::{AnswerError, Context, Session};
 use tokio::time::Instant;
 
@@ -42,15 +42,19 @@ pub(crate) struct Guest {
 }
 
 impl Rooms {
-    pub(crate) fn new(config: &Config, handlers: Handlers) -> Self {
+    pub(crate) fn new(config: &Config, handlers: Handlers, failures: Failures) -> Self {
         let mut settings = settings(config, handlers);
-        // Lists and watches are those of the shared connection.
-        settings.lists = Vec::new();
+        // Lists and watches are those of the shared connection. Over HTTP a server may want some
+        // arguments of a tool in headers too, and the tool says which.
+        settings.lists = match &config.target {
+            Target::Http(_) => vec![List::Tools],
+            _ => Vec::new(),
+        };
         settings.list_changed = ListKinds::EMPTY;
         Self {
-            target: config.target.clone(),
+            target: failures.guarded(config.target.clone()),
             settings,
-            failures: Failures::new(config),
+            failures,
             open: Mutex::default(),
         }
     }

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, PollRule, Start};
+use crate::house::reason;
 use crate::memory;
 use crate::publish::Stock;
 use crate::rooms::Rooms;
@@ -79,6 +80,8 @@ struct Follower {
     /// Whether the server is being asked. One at a time, so that the last wish counts.
     is_subscribing: bool,
     absence: Absence,
+    /// Whether a connection is being made.
+    is_connecting: bool,
     /// When the lists are looked at.
     lists_due: Instant,
     lists_began: Instant,
@@ -98,6 +101,7 @@ impl Inner {
             subscribed: HashSet::new(),
             is_subscribing: false,
             absence: Absence::No,
+            is_connecting: false,
             lists_due: Instant::now() + LISTS,
             lists_began: Instant::now(),
             announced_due: Instant::now() + LONGEST,
@@ -145,7 +149,7 @@ impl Inner {
     async fn compare(self: &Arc<Self>, uri: &Arc<str>) -> (Look, Duration) {
         let ticket = self.watching().ticket();
         let outcome = self.read_alone(uri).await;
-        let observed = self.observe(uri, ticket, &outcome);
+        let observed = self.observe(uri, ticket, &outcome, true);
         (observed.look, observed.fresh_for)
     }
 
@@ -260,6 +264,11 @@ impl Follower {
         let name = self.inner.config().name.clone();
         let is_ready = *state == ConnectionState::Ready;
         self.inner.watching().schedule.pause(!is_ready);
+        let was_connecting = self.is_connecting;
+        self.is_connecting = *state == ConnectionState::Connecting;
+        if was_connecting && !is_ready && !self.is_connecting {
+            Counts::add(&self.inner.counts.failed_connections);
+        }
         match state {
             ConnectionState::Ready => {
                 tracing::info!(source = %name, "upstream connected");
@@ -270,8 +279,12 @@ impl Follower {
             ConnectionState::Connecting => {}
             down => {
                 if matches!(self.absence, Absence::No) {
-                    let reason = self.inner.house.failures().harmless(&down.to_string());
-                    tracing::warn!(source = %name, %reason, "upstream lost, will retry");
+                    let reason = self.inner.house.failures().harmless(&reason(down));
+                    if was_connecting {
+                        tracing::warn!(source = %name, %reason, "upstream not reached, will retry");
+                    } else {
+                        tracing::warn!(source = %name, %reason, "upstream lost, will retry");
+                    }
                     self.absence = Absence::Until(Instant::now() + self.inner.config().grace);
                 }
                 self.inner.settle();
@@ -352,6 +365,8 @@ impl Follower {
         };
         let lists: Vec<_> = List::ALL.into_iter().filter(is_wanted).collect();
         if !lists.is_empty() {
+            let number = lists.len() as u64;
+            self.inner.counts.list_looks.fetch_add(number, Ordering::Relaxed);
             self.tasks.spawn(async move {
                 // A failure is kept as the error of the list.
                 let _ = mirror.refresh(&lists).await;

@@ -11,8 +11,8 @@ use tidings_mirror::model::{
     CallToolRequestParams, CallToolResponse, GetPromptRequestParams, GetPromptResponse,
 };
 use tidings_server::{
-    AddError, Answer, AnswerError, Completion, Completions, Contents, Context, Health, Hub, Shelf,
-    Source,
+    AddError, Answer, AnswerError, Completion, Completions, Contents, Context, Figure, Health, Hub,
+    Shelf, Source,
 };
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -28,7 +28,7 @@ use crate::publish::{Publisher, Routes, Stock};
 use crate::questions::park::Parking;
 use crate::questions::{Questions, handlers};
 use crate::rooms::Rooms;
-use crate::status::{Counts, Held, State, Status};
+use crate::status::{Counts, Failure, Held, State, Status};
 use crate::turns::Turns;
 use crate::watch::schedule::Mode;
 use crate::watch::{Sighting, Watching};
@@ -61,6 +61,8 @@ pub(crate) struct Inner {
     tags: AtomicU64,
     /// There is something to do: a resource is watched or not any more, or must be looked at.
     pub(crate) wake: Notify,
+    /// Whether the last request was refused because it was not authorised.
+    pub(crate) is_unauthorized: AtomicBool,
     /// Whether a call ended that may have changed the lists.
     pub(crate) is_touched: AtomicBool,
     /// Whether the first try to offer something is over.
@@ -81,24 +83,30 @@ impl Upstream {
     /// runs it.
     #[must_use]
     pub fn new(shelf: Shelf, config: Config) -> Self {
-        let inner = Arc::new_cyclic(|inner| Inner {
-            shelf,
-            place: config.neighbours.join(config.rank),
-            house: House::new(&config, handlers(inner)),
-            rooms: config.isolate.then(|| Rooms::new(&config, handlers(inner))),
-            questions: Questions::default(),
-            parking: Parking::default(),
-            pins: config.pin.as_deref().map(Pins::open),
-            offered: Mutex::default(),
-            watching: Mutex::default(),
-            links: Mutex::default(),
-            turns: Turns::default(),
-            counts: Counts::default(),
-            tags: AtomicU64::new(0),
-            wake: Notify::new(),
-            is_touched: AtomicBool::new(false),
-            is_settled: watch::Sender::new(false),
-            config: Mutex::new(Arc::new(config)),
+        let inner = Arc::new_cyclic(|inner| {
+            let house = House::new(&config, handlers(inner));
+            let failures = house.failures().clone();
+            let rooms = config.isolate.then(|| Rooms::new(&config, handlers(inner), failures));
+            Inner {
+                shelf,
+                place: config.neighbours.join(config.rank),
+                house,
+                rooms,
+                questions: Questions::default(),
+                parking: Parking::default(),
+                pins: config.pin.as_deref().map(Pins::open),
+                offered: Mutex::default(),
+                watching: Mutex::default(),
+                links: Mutex::default(),
+                turns: Turns::default(),
+                counts: Counts::default(),
+                tags: AtomicU64::new(0),
+                wake: Notify::new(),
+                is_unauthorized: AtomicBool::new(false),
+                is_touched: AtomicBool::new(false),
+                is_settled: watch::Sender::new(false),
+                config: Mutex::new(Arc::new(config)),
+            }
         });
         Self { inner }
     }
@@ -140,6 +148,8 @@ impl Upstream {
         let Some(mirror) = self.inner.house.start() else { return };
         // Streams cannot be opened again, and there is nothing else that could fail.
         let _ = mirror.reconnect_now().await;
+        // Whether it can be used is known soon after, and to be read in its status.
+        let _ = self.inner.house.ready().await;
     }
 
     /// Approves all definitions that wait: see [`Config::pin`]. Returns those that did.
@@ -214,11 +224,19 @@ impl Inner {
         if let Some(pins) = self.pins.as_ref().filter(|_| stock.has_definitions()) {
             pins.begin(&stock);
         }
-        {
+        let was_withdrawn = {
             let mut offered = self.offered();
-            (offered.stock, offered.is_withdrawn) = (Arc::new(stock), false);
-        }
+            offered.stock = Arc::new(stock);
+            std::mem::take(&mut offered.is_withdrawn)
+        };
         self.publish();
+        if was_withdrawn {
+            // Meanwhile clients read that there is nothing, whether or not they were told so.
+            let watched: Vec<_> = self.watching().addresses().cloned().collect();
+            for address in &watched {
+                self.shelf.changed_meanwhile(address);
+            }
+        }
     }
 
     /// The server is down for too long: nothing of it is listed.
@@ -318,7 +336,12 @@ impl Inner {
         };
         let pinned = self.pins.as_ref().and_then(Pins::problem);
         let is_down = matches!(state, State::Lost | State::Down);
-        let reason = connection.filter(|_| is_down).map(|state| reason(&state).to_string());
+        let mut reason = connection.filter(|_| is_down).map(|state| reason(&state).to_string());
+        let mut failure = reason.as_deref().map(Failure::of);
+        if state == State::Ready && self.is_unauthorized.load(Ordering::Relaxed) {
+            failure = Some(Failure::Unauthorized);
+            reason = Some("it refused a request: it requires authorisation (401)".to_owned());
+        }
         let server = mirror.and_then(|mirror| mirror.server());
         let identity = server.as_ref().and_then(|server| server.identity.clone());
         let watching = self.watching();
@@ -328,6 +351,7 @@ impl Inner {
             name: config.name.to_string(),
             state,
             reason: reason.or(pinned).map(|reason| self.house.failures().harmless(&reason)),
+            failure,
             next_try,
             server: identity.map(|it| format!("{} {}", it.name, it.version)),
             version: server.map(|server| server.version.to_string()),
@@ -340,8 +364,11 @@ impl Inner {
             requests: load(&self.counts.requests),
             failed: load(&self.counts.failed),
             looks: load(&self.counts.looks),
+            list_looks: load(&self.counts.list_looks),
             latency: (latency > 0).then(|| Duration::from_micros(latency)),
+            answering: Duration::from_micros(load(&self.counts.answering)),
             connections: load(&self.counts.connections),
+            failed_connections: load(&self.counts.failed_connections),
             problems: routes.problems.clone(),
             held: self.pins.as_ref().map(|pins| pins.held(&stock)).unwrap_or_default(),
             one_at_a_time: self.turns.is_single(),
@@ -453,5 +480,9 @@ impl Source for Upstream {
             Some(time) => health.again_in(time),
             None => health,
         }
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        self.inner.status().figures()
     }
 }

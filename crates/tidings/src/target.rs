@@ -1,5 +1,7 @@
 //! TARGET on the command line to a server.
 
+use std::path::PathBuf;
+
 use anyhow::{Context as _, Result};
 use tidings_mirror::{CommandTarget, HttpTarget, Secret, Target, TokenSource};
 
@@ -160,20 +162,30 @@ fn with_options(
 
 /// The origin of the bearer token. An `Authorization` header takes precedence over the environment.
 fn token(connection: &Connection, authorised: bool) -> Result<Option<TokenSource>> {
-    let trimmed = |text: String| {
-        let text = text.trim();
-        (!text.is_empty()).then(|| Secret::new(text))
-    };
     if let Some(file) = &connection.token_file {
         let reading = || format!("reading the token from `{}`", file.display());
         std::fs::read_to_string(file).with_context(reading)?;
-        let file = file.clone();
-        return Ok(Some(TokenSource::new(move || {
-            std::future::ready(std::fs::read_to_string(&file).ok().and_then(trimmed))
-        })));
+        return Ok(Some(token_in(file.clone())));
     }
     let set = std::env::var("TIDINGS_TOKEN").ok().filter(|_| !authorised);
-    Ok(set.and_then(trimmed).map(TokenSource::fixed))
+    Ok(set.as_deref().and_then(trimmed).map(TokenSource::fixed))
+}
+
+/// The token in a file, which is read whenever a token is needed.
+pub(crate) fn token_in(file: PathBuf) -> TokenSource {
+    TokenSource::new(move || {
+        let text = std::fs::read_to_string(&file);
+        if let Err(error) = &text {
+            let file = file.display();
+            tracing::warn!(%file, %error, "a token cannot be read");
+        }
+        std::future::ready(text.ok().as_deref().and_then(trimmed))
+    })
+}
+
+fn trimmed(token: &str) -> Option<Secret> {
+    let token = token.trim();
+    (!token.is_empty()).then(|| Secret::new(token))
 }
 
 #[cfg(test)]

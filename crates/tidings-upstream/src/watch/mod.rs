@@ -135,6 +135,11 @@ impl Watching {
         self.entries.contains_key(uri)
     }
 
+    /// The addresses that somebody watches.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = &ResourceUri> {
+        self.entries.values().flat_map(|entry| &entry.addresses)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }

@@ -52,6 +52,17 @@ fn the_first_watcher_leads_to_a_look_at_once_and_the_last_leaver_ends_it() {
 }
 
 #[test]
+fn nothing_is_polled_while_the_server_promises_that_it_stays() {
+    for mode in [POLLED, Mode::Polled(PollRule::Every(SHORTEST))] {
+        let (mut schedule, now) = (Schedule::default(), Instant::now());
+        schedule.watch(&uri("a:1"), mode, now);
+        assert_eq!(schedule.begin(now).as_deref(), Some("a:1"));
+        schedule.looked("a:1", Look::Changed, Duration::from_hours(1), 0.5, now);
+        assert!(schedule.due().unwrap() >= now + Duration::from_hours(1), "{mode:?}");
+    }
+}
+
+#[test]
 fn looks_come_less_often_without_changes_and_more_often_after_one() {
     let (mut schedule, now) = (Schedule::default(), Instant::now());
     schedule.watch(&uri("a:1"), POLLED, now);

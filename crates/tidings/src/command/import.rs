@@ -115,7 +115,11 @@ impl Imported {
         // The result must be a file that `tidings serve` takes.
         Settings::parse(&text, &shown)?;
         if !self.added.is_empty() {
-            self.backups.extend(original.replace(&text)?.filter(|_| !is_new));
+            match original.replace(&text)? {
+                // Nothing was there before.
+                Some(backup) if is_new => drop(std::fs::remove_file(backup)),
+                backup => self.backups.extend(backup),
+            }
         }
         Ok(())
     }

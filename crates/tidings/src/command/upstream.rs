@@ -26,9 +26,9 @@ pub(crate) async fn run(args: &Upstream) -> Result<()> {
     match &args.command {
         UpstreamCommand::Ls => list(&answer, &output),
         UpstreamCommand::Health => health(&answer, &output),
-        UpstreamCommand::Restart { name } if !args.json => output.raw(&format!("restarted {name}")),
+        UpstreamCommand::Restart { name } => restarted(name, &answer, &output),
         UpstreamCommand::Approve { .. } if !args.json => approved(&answer, &output),
-        _ => output.object(&answer),
+        UpstreamCommand::Approve { .. } => output.object(&answer),
     }
 }
 
@@ -41,6 +41,23 @@ fn refused(error: &str, request: &Request, answer: &Value) -> Usage {
         Some(near) => usage.hint(format!("did you mean `{near}`?")),
         None => usage.hint(format!("known upstreams: {}", known.join(", "))),
     }
+}
+
+/// Prints how an upstream is after its restart.
+fn restarted(name: &str, answer: &Value, output: &Output) -> Result<()> {
+    let upstream = &answer["upstream"];
+    if output.json {
+        output.object(upstream)?;
+    }
+    if upstream["state"] == "connecting" {
+        return output.raw(&format!("restarting {name}; `tidings upstream health` says how it is"));
+    }
+    if upstream["state"] != "ready" {
+        let reason = word(upstream, "reason");
+        let usage = anyhow!("`{name}` is {} after the restart: {reason}", word(upstream, "state"));
+        return Err(usage);
+    }
+    if output.json { Ok(()) } else { output.raw(&format!("restarted {name}")) }
 }
 
 fn upstreams(answer: &Value) -> impl Iterator<Item = &Value> {
@@ -84,23 +101,36 @@ fn health(answer: &Value, output: &Output) -> Result<()> {
         output.raw(&format!("{}: {}", word(upstream, "name"), word(upstream, "state")))?;
         let facts = [
             ("reason", word(upstream, "reason")),
+            ("to do", remedy(&word(upstream, "failure")).unwrap_or_default().to_owned()),
             ("next try", milliseconds(upstream, "next_try_ms")),
             ("server", word(upstream, "server")),
             ("protocol", word(upstream, "version")),
             (
                 "requests",
-                format!("{}, {} failed", word(upstream, "requests"), word(upstream, "failed")),
+                format!(
+                    "{}, {} without a result",
+                    word(upstream, "requests"),
+                    word(upstream, "failed")
+                ),
             ),
             ("last answer", milliseconds(upstream, "latency_ms")),
             (
                 "watched",
                 format!(
-                    "{}, {} reads to find changes",
+                    "{}; to find changes, {} reads and {} lists",
                     word(upstream, "watched"),
-                    word(upstream, "looks")
+                    word(upstream, "looks"),
+                    word(upstream, "list_looks")
                 ),
             ),
-            ("connections", word(upstream, "connections")),
+            (
+                "connections",
+                format!(
+                    "{}, {} could not be made",
+                    word(upstream, "connections"),
+                    word(upstream, "failed_connections")
+                ),
+            ),
         ];
         for (key, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
             output.raw(&format!("  {key:<12} {value}"))?;
@@ -122,8 +152,24 @@ fn health(answer: &Value, output: &Output) -> Result<()> {
     bail!(anyhow!("not available: {}", down.join(", ")))
 }
 
+/// What an operator can do about a failure.
+pub(crate) fn remedy(failure: &str) -> Option<&'static str> {
+    match failure {
+        "unauthorized" => Some(
+            "sign in anew: write a token to the file that `token_file` names, which is read again \
+             by itself, or change `headers`",
+        ),
+        "forbidden" => Some("use a token with more rights"),
+        _ => None,
+    }
+}
+
 fn milliseconds(object: &Value, key: &str) -> String {
-    object[key].as_f64().map(|time| format!("{time:.1} ms")).unwrap_or_default()
+    match object[key].as_f64() {
+        Some(time) if time >= 1000.0 => format!("{:.1} s", time / 1000.0),
+        Some(time) => format!("{time:.1} ms"),
+        None => String::new(),
+    }
 }
 
 /// Prints what was approved: the difference of each changed definition, and new ones whole.

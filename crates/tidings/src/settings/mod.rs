@@ -113,8 +113,10 @@ impl Settings {
         let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
         whole.parent().unwrap_or(Path::new("")).clone_into(&mut settings.base);
         let folders = settings.folders.iter_mut().flat_map(|folders| &mut folders.paths);
+        let upstreams = settings.upstream.values_mut().map(toml::Spanned::get_mut);
+        let tokens = upstreams.filter_map(|upstream| upstream.token_file.as_mut());
         let files = folders.chain(&mut settings.serve.data).chain(&mut settings.http.tokens);
-        for path in files {
+        for path in files.chain(tokens) {
             *path = settings.base.join(&*path);
         }
         for list in &mut settings.serve.opml {

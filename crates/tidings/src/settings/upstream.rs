@@ -18,6 +18,9 @@ pub(crate) struct UpstreamTable {
     /// The endpoint of a server behind HTTP.
     url: Option<String>,
     headers: BTreeMap<String, String>,
+    /// A file with a bearer token. It is read for each connection, and again when the token is
+    /// refused.
+    pub(crate) token_file: Option<PathBuf>,
     /// A program and its arguments.
     command: Option<Vec<String>>,
     env: BTreeMap<String, String>,
@@ -116,11 +119,12 @@ impl UpstreamTable {
         let is_program = self.command.is_some();
         let misplaced = [
             ("headers", !self.headers.is_empty() && self.url.is_none()),
+            ("token_file", self.token_file.is_some() && self.url.is_none()),
             ("env", !self.env.is_empty() && !is_program),
             ("cwd", self.cwd.is_some() && !is_program),
         ];
         if let Some((key, _)) = misplaced.iter().find(|(_, is_there)| *is_there) {
-            let needs = if *key == "headers" { "url" } else { "command" };
+            let needs = if ["headers", "token_file"].contains(key) { "url" } else { "command" };
             return Err(Usage::new(format!("`{key}` needs `{needs}`")));
         }
         if let Some(url) = &self.url {

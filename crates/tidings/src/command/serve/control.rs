@@ -23,6 +23,9 @@ const CONNECTIONS: usize = 16;
 /// Time for a request to arrive, and for its answer to be read.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Time for an upstream to come up before its restart is answered.
+const RESTART: Duration = Duration::from_secs(4);
+
 /// The socket of this server. It is removed when this is dropped.
 pub(super) struct Control {
     listener: UnixListener,
@@ -106,8 +109,9 @@ async fn answer(request: Request, upstreams: &Upstreams) -> Value {
         Request::List => json!({ "upstreams": upstreams.statuses() }),
         Request::Restart(name) => match upstreams.named(&name) {
             Some(upstream) => {
-                upstream.restart().await;
-                json!({ "restarted": name })
+                // One that takes longer says later how it is.
+                let _ = tokio::time::timeout(RESTART, upstream.restart()).await;
+                json!({ "restarted": name, "upstream": upstream.status() })
             }
             None => unknown(&name),
         },

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use tidings_mirror::Target;
 use tidings_server::model::Resource;
 use tidings_server::{Hub, Offer};
 use tidings_upstream::{Config, Name, Neighbours, Start, State, Status, Upstream};
@@ -13,6 +14,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::plan::{Plan, PlannedUpstream};
 use super::printer::Printer;
+use crate::command::upstream::remedy;
 use crate::feeds::data_home;
 use crate::present::text::count;
 use crate::target;
@@ -107,8 +109,11 @@ impl Upstreams {
 
     fn config(&self, planned: &PlannedUpstream) -> Result<Config> {
         let name = &planned.name;
-        let target =
+        let mut target =
             target::of_entry(&planned.entry()).with_context(|| format!("upstream `{name}`"))?;
+        if let (Target::Http(http), Some(file)) = (&mut target, &planned.table.token_file) {
+            http.token = Some(target::token_in(file.clone()));
+        }
         let mut config = Config::new(name.clone(), target);
         planned.table.apply(&mut config).with_context(|| format!("upstream `{name}`"))?;
         let file = |ending: &str| -> Result<PathBuf> {
@@ -152,17 +157,19 @@ impl Upstreams {
     pub(super) async fn report(&self, printer: &Printer) {
         let mut looks = tokio::time::interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut told = BTreeMap::<String, String>::new();
+        let mut told = BTreeMap::<String, (String, u64)>::new();
         loop {
             looks.tick().await;
             let statuses = self.statuses();
             told.retain(|name, _| statuses.iter().any(|status| status.name == *name));
             let mut has_moved = false;
             for status in &statuses {
+                // One that was lost and is back already says so too.
                 let Some(words) = words(status) else { continue };
-                if told.get(&status.name) != Some(&words) {
-                    printer.change("upstream", &format!("{}: {words}", status.name));
-                    told.insert(status.name.clone(), words);
+                let now = (words, status.connections);
+                if told.get(&status.name) != Some(&now) {
+                    printer.change("upstream", &format!("{}: {}", status.name, now.0));
+                    told.insert(status.name.clone(), now);
                     has_moved = true;
                 }
             }
@@ -186,8 +193,12 @@ fn words(status: &Status) -> Option<String> {
         let kinds: Vec<_> = kinds.map(|(number, one, many)| count(*number, one, many)).collect();
         if kinds.is_empty() { "nothing offered".to_owned() } else { kinds.join(", ") }
     };
+    let failure = serde_json::to_value(status.failure).unwrap_or_default();
+    let to_do = failure.as_str().and_then(remedy).map(|to_do| format!("; {to_do}"));
+    let to_do = to_do.unwrap_or_default();
     let reason = status.reason.as_deref().unwrap_or("no reason is known");
     Some(match status.state {
+        State::Ready if status.failure.is_some() => format!("{reason}{to_do}"),
         State::Ready => {
             let held = status.held.len();
             let held = match held {
@@ -201,8 +212,8 @@ fn words(status: &Status) -> Option<String> {
             format!("ready, {}{held}", offers())
         }
         State::Waiting => format!("starts on first use, {}", offers()),
-        State::Lost => format!("lost: {reason}; its items stay listed for a while"),
-        State::Down => format!("down: {reason}; trying again"),
+        State::Lost => format!("lost: {reason}; its items stay listed for a while{to_do}"),
+        State::Down => format!("down: {reason}; trying again{to_do}"),
         _ => return None,
     })
 }
