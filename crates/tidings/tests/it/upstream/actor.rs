@@ -1,5 +1,5 @@
-//! A legacy server in memory that plays what a test says, well or badly, and writes down what it was
-//! asked. It can be lost and come back.
+//! A server in memory that plays what a test says, well or badly, and writes down what it was asked. It
+//! speaks one era, and can be lost and come back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -24,6 +24,8 @@ pub(crate) struct Actor {
 pub(crate) struct World {
     /// Whether it can be connected to.
     pub(crate) is_up: bool,
+    /// Whether it speaks 2026-07-28.
+    is_modern: bool,
     /// Whether it accepts connections and then says nothing.
     pub(crate) is_mute: bool,
     pub(crate) capabilities: Value,
@@ -37,6 +39,8 @@ pub(crate) struct World {
     pub(crate) subscribed: BTreeSet<String>,
     /// All requests and notifications, in order.
     pub(crate) log: Vec<Value>,
+    /// The same, as they were sent.
+    pub(crate) lines: Vec<String>,
     /// Answers to a method in place of the usual one: an error object, as JSON text.
     pub(crate) errors: BTreeMap<String, String>,
     /// Methods that are never answered.
@@ -44,9 +48,34 @@ pub(crate) struct World {
     /// The number of the next question.
     questions: u64,
     links: Vec<mpsc::Sender<String>>,
+    /// The streams of notices of modern clients.
+    streams: Vec<Stream>,
     tasks: JoinSet<()>,
     /// What was answered to questions, by their number.
     answers: BTreeMap<u64, Value>,
+}
+
+/// A stream of notices, which a modern client asked for.
+struct Stream {
+    id: Value,
+    filter: Value,
+    output: mpsc::Sender<String>,
+}
+
+impl Stream {
+    /// Whether it has notices of this method and resource.
+    fn follows(&self, method: &str, uri: Option<&str>) -> bool {
+        let list = match method {
+            "notifications/tools/list_changed" => "toolsListChanged",
+            "notifications/prompts/list_changed" => "promptsListChanged",
+            "notifications/resources/list_changed" => "resourcesListChanged",
+            _ => {
+                let uris = self.filter["resourceSubscriptions"].as_array();
+                return uris.is_some_and(|uris| uris.iter().any(|it| it.as_str() == uri));
+            }
+        };
+        self.filter[list] == true
+    }
 }
 
 impl Actor {
@@ -77,6 +106,12 @@ impl Actor {
         Self::new(json!({ "tools": {}, "prompts": {}, "resources": {} }))
     }
 
+    /// The same, but of the modern era.
+    pub(crate) fn modern(self) -> Self {
+        self.world().is_modern = true;
+        self
+    }
+
     pub(crate) fn world(&self) -> MutexGuard<'_, World> {
         self.world.lock().unwrap()
     }
@@ -98,11 +133,20 @@ impl Actor {
         self.world().contents.insert(uri.to_owned(), content);
     }
 
-    /// Says something to all who are connected.
+    /// Says something to all who are connected; a notice of a modern server to all who asked for it.
     pub(crate) fn notify(&self, method: &str, params: &Value) {
-        let message = json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string();
-        for link in &self.world().links {
-            let _ = link.try_send(message.clone());
+        let mut message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+        let world = self.world();
+        if !world.is_modern {
+            for link in &world.links {
+                let _ = link.try_send(message.to_string());
+            }
+        }
+        let uri = params["uri"].as_str();
+        for stream in world.streams.iter().filter(|stream| stream.follows(method, uri)) {
+            message["params"]["_meta"] =
+                json!({ "io.modelcontextprotocol/subscriptionId": stream.id });
+            let _ = stream.output.try_send(message.to_string());
         }
     }
 
@@ -132,6 +176,7 @@ impl Actor {
     pub(crate) fn lose(&self) {
         let mut world = self.world();
         world.links.clear();
+        world.streams.clear();
         world.subscribed.clear();
         world.tasks.abort_all();
     }
@@ -198,6 +243,7 @@ impl Actor {
                 line = lines.next_line() => {
                     let Ok(Some(line)) = line else { return };
                     let message: Value = serde_json::from_str(&line).unwrap();
+                    self.world().lines.push(line);
                     if self.take(&message, &output).is_none() {
                         return;
                     }
@@ -221,6 +267,9 @@ impl Actor {
             world.answers.insert(id.as_u64().unwrap(), message.clone());
             return Some(());
         };
+        if method == "notifications/cancelled" {
+            world.streams.retain(|stream| stream.id != message["params"]["requestId"]);
+        }
         if id.is_null() || world.is_mute || world.hanging.contains(method) {
             return Some(());
         }
@@ -230,6 +279,7 @@ impl Actor {
         };
         match answer {
             Play::Say(answer) => {
+                let answer = world.complete(answer);
                 let _ = output.try_send(format!(r#"{{"jsonrpc":"2.0","id":{id},{answer}}}"#));
             }
             Play::Later => {}
@@ -245,7 +295,8 @@ impl Actor {
 
     /// Answers a call that was left open.
     pub(crate) fn finish(&self, id: &Value, result: &str) {
-        let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+        let answer = self.world().complete(format!(r#""result":{result}"#));
+        let message = format!(r#"{{"jsonrpc":"2.0","id":{id},{answer}}}"#);
         for link in &self.world().links {
             let _ = link.try_send(message.clone());
         }
@@ -272,7 +323,18 @@ impl World {
         output: &mpsc::Sender<String>,
     ) -> Play {
         let result = match method {
-            "initialize" => {
+            "server/discover" if self.is_modern => {
+                let mut result = json!({
+                    "supportedVersions": ["2026-07-28"],
+                    "capabilities": self.capabilities,
+                });
+                if let Some(instructions) = &self.instructions {
+                    result["instructions"] = json!(instructions);
+                }
+                result.to_string()
+            }
+            "subscriptions/listen" if self.is_modern => return self.listen(params, id, output),
+            "initialize" if !self.is_modern => {
                 let mut result = json!({
                     "protocolVersion": "2025-11-25",
                     "capabilities": self.capabilities,
@@ -322,6 +384,33 @@ impl World {
         Play::Say(format!(r#""result":{result}"#))
     }
 
+    /// Begins a stream of the notices that it promises.
+    fn listen(&mut self, params: &Value, id: &Value, output: &mpsc::Sender<String>) -> Play {
+        let mut filter = params["notifications"].clone();
+        if self.capabilities["resources"]["subscribe"] != true {
+            filter.as_object_mut().unwrap().remove("resourceSubscriptions");
+        }
+        let acknowledged = json!({
+            "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+            "params": {
+                "_meta": { "io.modelcontextprotocol/subscriptionId": id }, "notifications": filter,
+            },
+        });
+        let _ = output.try_send(acknowledged.to_string());
+        self.streams.push(Stream { id: id.clone(), filter, output: output.clone() });
+        Play::Later
+    }
+
+    /// An answer as the era has it.
+    fn complete(&self, answer: String) -> String {
+        if !self.is_modern || answer.contains("resultType") {
+            return answer;
+        }
+        let common = r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","#;
+        let answer = answer.replacen(r#""result":{"#, &format!(r#""result":{common}"#), 1);
+        answer.replacen(r#""private",}"#, r#""private"}"#, 1)
+    }
+
     fn list(&self, member: &'static str, params: &Value) -> String {
         let items = self.lists.get(member).map_or(&[][..], Vec::as_slice);
         let from: usize = params["cursor"].as_str().map_or(0, |cursor| cursor.parse().unwrap());
@@ -359,7 +448,8 @@ impl World {
                     let _ = output.try_send(said.to_string());
                 }
                 let said = json!({ "jsonrpc": "2.0", "method": "notifications/message",
-                    "params": { "level": "info", "logger": "actor", "data": { "step": 3 } } });
+                    "params": { "level": text("level").as_deref().unwrap_or("info"),
+                        "logger": "actor", "data": { "step": 3 } } });
                 let _ = output.try_send(said.to_string());
             }
             _ => {}

@@ -3,11 +3,14 @@
 mod actor;
 mod apart;
 mod asked;
+mod behind_http;
 mod child;
 mod converged;
+mod edges;
 mod live;
 mod names;
 mod relayed;
+mod told;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -160,23 +163,24 @@ impl Caller {
         }
     }
 
-    /// Watches resources, and the lists if it is modern.
-    async fn watch(&mut self, uris: &[&str]) {
+    /// Watches resources, and the lists if it is modern. Returns the stream of a modern client.
+    async fn watch(&mut self, uris: &[&str]) -> Option<i64> {
         if self.modern {
             let filter = json!({
                 "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true,
                 "resourceSubscriptions": uris,
             });
             let params = json!({ "notifications": filter });
-            self.client.request("subscriptions/listen", params, true).await;
+            let stream = self.client.request("subscriptions/listen", params, true).await;
             let acknowledged = json!({ "method": "notifications/subscriptions/acknowledged" });
             self.client.wait(&acknowledged).await;
-            return;
+            return stream.as_i64();
         }
         for uri in uris {
             let answer = self.ask("resources/subscribe", json!({ "uri": uri })).await;
             assert!(answer.get("result").is_some(), "{answer}");
         }
+        None
     }
 
     /// The notices that were heard, in words.
