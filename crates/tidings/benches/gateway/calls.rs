@@ -124,9 +124,10 @@ fn quantiles(mut times: Vec<f64>) -> [f64; 2] {
 /// Measures all gateways in front of one server and prints the table.
 pub(crate) fn measure(recipes: &[Recipe], behind: &Behind, plan: &Plan) -> Result<(), Failure> {
     let mut contenders = vec![Contender::new(behind.bare()?)?];
-    for recipe in recipes {
+    for (at, recipe) in recipes.iter().enumerate() {
         match behind.behind(recipe).and_then(Contender::new) {
             Ok(contender) => contenders.push(contender),
+            Err(error) if at == 0 => return Err(format!("ours did not start: {error}").into()),
             Err(error) => eprintln!("{} is left out: {error}", recipe.name),
         }
     }

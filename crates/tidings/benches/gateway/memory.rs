@@ -59,9 +59,10 @@ pub(crate) fn measure(recipes: &[Recipe]) -> Result<(), Failure> {
     );
     println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     let mut ours = None;
-    for recipe in recipes {
+    for (at, recipe) in recipes.iter().enumerate() {
         let holdings = match holdings(recipe) {
             Ok(holdings) => holdings,
+            Err(error) if at == 0 => return Err(format!("ours did not start: {error}").into()),
             Err(error) => {
                 eprintln!("{} is left out: {error}", recipe.name);
                 continue;
