@@ -5,7 +5,7 @@ use std::collections::HashSet;
 /// So many are suggested.
 const MOST: usize = 3;
 /// The least likeness of a suggestion, from 0 to 1.
-const LIKE: f64 = 0.5;
+const LIKE: f64 = 0.65;
 /// Longer names are compared with none.
 const LONGEST: usize = 256;
 
