@@ -30,9 +30,12 @@ const SETTLED: Duration = Duration::from_secs(2);
 /// When to look once more after a notice without a change: some servers announce a change before it
 /// can be read.
 pub(crate) const SECOND_LOOK: Duration = Duration::from_secs(1);
-/// So many looks in a row that found a change lead to one more at once: content that differs even
-/// then differs on every read.
+/// So many looks in a row that found a change lead to one more: content that differs even then,
+/// though nobody had a reason to change it, differs on every read.
 const RESTLESS: u32 = 4;
+/// How long nobody must have announced or called anything before that look. Content that steady
+/// calls change is not content that differs on every read.
+const UNDISTURBED: Duration = Duration::from_millis(150);
 
 /// How changes of a resource are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +105,7 @@ enum Running {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Temper {
     Calm,
-    /// It changed so often that the next look follows at once, to see whether it rests.
+    /// It changed so often that the next look follows soon, to see whether it rests.
     Restless,
     /// It differs on every read.
     Volatile,
@@ -157,6 +160,7 @@ impl Schedule {
     pub(crate) fn noticed(&mut self, uri: &str, now: Instant) {
         if let Some(watch) = self.watches.get_mut(uri) {
             watch.is_noticed = true;
+            watch.disturb();
             watch.notice(now);
         }
     }
@@ -174,6 +178,7 @@ impl Schedule {
     pub(crate) fn touched(&mut self, now: Instant) {
         for (uri, watch) in &mut self.watches {
             if watch.mode.rule() != PollRule::Never && !watch.is_volatile() {
+                watch.disturb();
                 watch.is_noticed |= self.running.contains_key(uri);
                 watch.soon(now);
             }
@@ -263,6 +268,13 @@ impl Watch {
         self.temper == Temper::Volatile
     }
 
+    /// Somebody had a reason to change it: that it does is no sign of anything else.
+    fn disturb(&mut self) {
+        if self.temper == Temper::Restless {
+            (self.changes, self.temper) = (0, Temper::Calm);
+        }
+    }
+
     /// A look is wanted because of a notice.
     fn notice(&mut self, now: Instant) {
         if self.is_volatile() {
@@ -324,7 +336,7 @@ impl Watch {
             return Some(now + jittered(Duration::from_secs_f64(wait), chance));
         }
         if self.temper == Temper::Restless {
-            return Some(now);
+            return Some(now + UNDISTURBED);
         }
         let interval = match self.mode {
             Mode::Pushed(_) if ran == Running::AfterNotice && look == Look::Same => {

@@ -191,6 +191,35 @@ fn content_that_differs_on_every_read_is_flagged_and_damped() {
 }
 
 #[test]
+fn content_that_steady_calls_change_is_not_damped() {
+    for mode in [POLLED, PUSHED] {
+        let (mut schedule, mut now) = (Schedule::default(), Instant::now());
+        schedule.watch(&uri("a:1"), mode, now);
+        run(&mut schedule, now, NONE, |_| Look::Same);
+        for _ in 0..200 {
+            now += Duration::from_millis(20);
+            schedule.touched(now);
+            run(&mut schedule, now, Duration::from_millis(19), |_| Look::Changed);
+        }
+        assert_eq!(schedule.volatile().count(), 0, "{mode:?}");
+        let last = run(&mut schedule, now, Duration::from_secs(1), |_| Look::Changed);
+        assert!(!last.is_empty(), "{mode:?}: the last state is looked at soon");
+    }
+}
+
+#[test]
+fn content_that_differs_on_every_read_is_damped_beside_calls() {
+    let (mut schedule, mut now) = (Schedule::default(), Instant::now());
+    schedule.watch(&uri("a:1"), PUSHED, now);
+    for _ in 0..10 {
+        schedule.touched(now);
+        run(&mut schedule, now, Duration::from_secs(1), |_| Look::Changed);
+        now += Duration::from_secs(1);
+    }
+    assert_eq!(schedule.volatile().count(), 1);
+}
+
+#[test]
 fn content_that_is_announced_often_is_not_damped_and_its_last_state_is_found_soon() {
     let (mut schedule, mut now) = (Schedule::default(), Instant::now());
     schedule.watch(&uri("a:1"), PUSHED, now);
