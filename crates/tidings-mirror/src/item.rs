@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
@@ -39,6 +40,18 @@ impl<T: Serialize> Item<T> {
     pub(crate) fn new(known: T, sent: &str, always: bool) -> Self {
         let raw = (always || says_more(sent, &known)).then(|| sent.into());
         Self { known, raw }
+    }
+
+    /// An item from its text as it was sent, such as in a file.
+    ///
+    /// # Errors
+    ///
+    /// If it is not such an item.
+    pub fn parse(sent: &str) -> Result<Self, serde_json::Error>
+    where
+        T: DeserializeOwned,
+    {
+        Ok(Self::new(serde_json::from_str(sent)?, sent, false))
     }
 
     /// The item as the server sent it, with unknown fields.

@@ -32,6 +32,8 @@ pub struct RequestOptions {
     /// The arguments of a relayed call as JSON text: see [`Mirror::relay`](crate::Mirror::relay). It
     /// is sent in place of the arguments of the request, which must mean the same; default none.
     pub arguments: Option<Arc<str>>,
+    /// Who asks, for [`Message::by`](crate::Message::by) in the log; it is not sent. Default nobody.
+    pub by: Option<Arc<str>>,
 }
 
 impl RequestOptions {
@@ -52,6 +54,13 @@ impl RequestOptions {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
+        self
+    }
+
+    /// Says in the log who asks.
+    #[must_use]
+    pub fn by(mut self, who: impl Into<Arc<str>>) -> Self {
+        self.by = Some(who.into());
         self
     }
 

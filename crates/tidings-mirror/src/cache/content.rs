@@ -47,6 +47,17 @@ impl ResourceContent {
         Self::new(vec![ResourceContents::text(text, uri)])
     }
 
+    /// The result of a read as it was sent, such as in a file.
+    ///
+    /// # Errors
+    ///
+    /// If it is not one.
+    pub fn parse(sent: &str) -> Result<Self, serde_json::Error> {
+        let mut result: Value = serde_json::from_str(sent)?;
+        let contents = serde_json::from_value(result["contents"].take())?;
+        Ok(Self { raw: Some(sent.into()), ..Self::new(contents) })
+    }
+
     /// All text, in order, one line per content; empty if there is none.
     #[must_use]
     pub fn text(&self) -> String {

@@ -46,8 +46,7 @@ use crate::rounds::{Drive, Once, Round};
 
 /// How often a server may ask for input before it answers one request.
 const MAX_ROUNDS: usize = 10;
-/// Cancellations that may wait to be sent. Further ones are dropped: late answers are ignored
-/// anyway.
+/// Cancellations that may wait to be sent. Others are dropped, since late answers are ignored.
 const CANCELLATIONS: usize = 64;
 /// Time for a server to acknowledge its subscriptions.
 const LISTENING: Duration = Duration::from_secs(10);
@@ -502,9 +501,10 @@ impl Link {
     /// cancelled.
     async fn ask_with(
         &self,
-        request: ClientRequest,
+        mut request: ClientRequest,
         wanted: &RequestOptions,
     ) -> Result<ServerResult, RequestError> {
+        crate::history::Author::mark(&mut request, wanted);
         let timeout = wanted.timeout.unwrap_or(self.timeout);
         let mut options = PeerRequestOptions::with_timeout(timeout);
         if matches!(request, ClientRequest::CallToolRequest(_)) {

@@ -1,5 +1,6 @@
 //! One message of the log: its text on the wire.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
@@ -24,6 +25,8 @@ pub struct Message {
     pub took: Option<Duration>,
     /// Its length in bytes.
     pub length: usize,
+    /// Who sent the request: see [`RequestOptions::by`](crate::RequestOptions::by).
+    pub by: Option<Arc<str>>,
     text: Box<str>,
 }
 
@@ -53,7 +56,15 @@ impl Message {
             // The cut is inside a character.
             Err(error) => std::str::from_utf8(&kept[..error.valid_up_to()]).unwrap_or_default(),
         };
-        Self { number, at: SystemTime::now(), direction, took: None, length, text: kept.into() }
+        let (at, took, by) = (SystemTime::now(), None, None);
+        Self { number, at, direction, took, length, by, text: kept.into() }
+    }
+
+    /// A message that was kept elsewhere, such as in a file, with all of its text.
+    #[must_use]
+    pub fn of_text(number: u64, at: SystemTime, direction: Direction, text: &str) -> Self {
+        let (took, length, by) = (None, text.len(), None);
+        Self { number, at, direction, took, length, by, text: text.into() }
     }
 
     /// Its text on the wire; of a message longer than 1 MiB, the beginning. A message that was too

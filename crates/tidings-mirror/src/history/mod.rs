@@ -7,12 +7,15 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, GetExtensions as _, RequestId, ServerJsonRpcMessage,
+};
 use tokio::sync::watch;
 
 pub(crate) use self::fact::shortened;
 pub use self::fact::{ClosedBy, Fact, Happened};
 pub use self::message::{Direction, Message};
+use crate::options::RequestOptions;
 
 /// The most bytes of messages that are kept.
 const MAX_BYTES: usize = 16 << 20;
@@ -73,6 +76,18 @@ struct Log {
 /// The request that a message is, and the one that it answers.
 type Ids<'a> = (Option<&'a RequestId>, Option<&'a RequestId>);
 
+/// Who sends a request. It travels with the request, never on the wire.
+#[derive(Clone)]
+pub(crate) struct Author(Arc<str>);
+
+impl Author {
+    pub(crate) fn mark(request: &mut ClientRequest, options: &RequestOptions) {
+        if let Some(who) = &options.by {
+            request.extensions_mut().insert(Self(who.clone()));
+        }
+    }
+}
+
 impl History {
     pub(crate) fn new(capacity: usize) -> Self {
         Self { capacity, log: Mutex::default(), last: watch::Sender::new(0) }
@@ -84,13 +99,17 @@ impl History {
 
     /// A message was sent as this text.
     pub(crate) fn sent(&self, message: &ClientJsonRpcMessage, text: &[u8]) {
+        let mut by = None;
         let ids = match message {
-            ClientJsonRpcMessage::Request(request) => (Some(&request.id), None),
+            ClientJsonRpcMessage::Request(request) => {
+                by = request.request.extensions().get::<Author>().map(|author| author.0.clone());
+                (Some(&request.id), None)
+            }
             ClientJsonRpcMessage::Response(response) => (None, Some(&response.id)),
             ClientJsonRpcMessage::Error(error) => (None, error.id.as_ref()),
             ClientJsonRpcMessage::Notification(_) => (None, None),
         };
-        self.add(Direction::Sent, text, text.len(), ids);
+        self.add((Direction::Sent, by), text, text.len(), ids);
     }
 
     /// A message of this length arrived, with this text as far as it was held. Returns its number.
@@ -106,7 +125,7 @@ impl History {
             ServerJsonRpcMessage::Error(error) => (None, error.id.as_ref()),
             ServerJsonRpcMessage::Notification(_) => (None, None),
         };
-        self.add(Direction::Received, text, length, ids)
+        self.add((Direction::Received, None), text, length, ids)
     }
 
     /// An event below the messages.
@@ -157,7 +176,7 @@ impl History {
 
     fn add(
         &self,
-        direction: Direction,
+        (direction, by): (Direction, Option<Arc<str>>),
         text: &[u8],
         length: usize,
         (asks, answers): Ids<'_>,
@@ -176,7 +195,7 @@ impl History {
         message.took = began.map(|began| began.elapsed());
         log.numbered += 1;
         let number = log.numbered;
-        message.number = number;
+        (message.number, message.by) = (number, by);
         log.bytes += message.text().len();
         log.messages.push_back(Arc::new(message));
         while log.messages.len() > self.capacity || log.bytes > MAX_BYTES {
