@@ -26,7 +26,7 @@ export async function until(what, look, ms = 10_000) {
 /** Starts `tidings open` with a server, and returns its process and link. */
 export async function open(program, words) {
   const began = performance.now();
-  const child = start(program, ['open', '--no-browser', '--json', ...words], { env: { ...process.env, TIDINGS_TOKEN: '' } });
+  const child = start(program, ['open', '--new', '--no-browser', '--json', ...words], { env: { ...process.env, TIDINGS_TOKEN: '' } });
   await until('the link', () => child.out.includes('\n'));
   return { child, link: JSON.parse(child.out).link, took: performance.now() - began };
 }
