@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, anyhow};
 use tidings_core::ListKinds;
-use tidings_mirror::{Config, ConnectError, Event, Events, List, Mirror, RequestError, Target};
+use tidings_mirror::{
+    Config, ConnectError, Event, Events, List, Mirror, Protocol, RequestError, Target,
+};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::{Connection, Place};
+use crate::console::socket;
 use crate::present::Output;
 use crate::present::text::harmless;
 use crate::report::Hint;
@@ -69,7 +72,14 @@ pub(crate) async fn with<T>(
     config: Config,
     work: impl AsyncFnOnce(&Session, Events) -> Result<T>,
 ) -> Result<T> {
-    let target = target::resolve(&place, connection)?;
+    let mut config = config;
+    let target = if let Some(name) = socket::session(&place) {
+        // What the console relays is the older era, without a question which one it is.
+        config.protocol = Protocol::Legacy;
+        socket::target(name, connection).await?
+    } else {
+        target::resolve(&place, connection)?
+    };
     over(target, place, config, Output::new(connection.json), work).await
 }
 

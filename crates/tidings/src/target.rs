@@ -22,6 +22,11 @@ pub(crate) fn resolve(place: &Place, connection: &Connection) -> Result<Target> 
     let environment = Environment { variable: &variable, here: &here };
     let target = match place {
         Place::Named(url) if is_url(url) => Target::Http(HttpTarget::new(url)),
+        Place::Named(name) if name.starts_with('@') => {
+            let words = format!("`{name}` is a session of the console, which has a connection");
+            let usage = Usage::new(words);
+            return Err(usage.hint("name the server itself: a URL, or a name").into());
+        }
         Place::Named(name) => {
             entry_target(&lookup(name, &connection.places, &surroundings)?, &environment)?
         }
@@ -167,8 +172,8 @@ fn token(connection: &Connection, authorised: bool) -> Result<Option<TokenSource
         std::fs::read_to_string(file).with_context(reading)?;
         return Ok(Some(token_in(file.clone())));
     }
-    let set = std::env::var("TIDINGS_TOKEN").ok().filter(|_| !authorised);
-    Ok(set.as_deref().and_then(trimmed).map(TokenSource::fixed))
+    let set = token_of_environment().filter(|_| !authorised);
+    Ok(set.map(|token| TokenSource::fixed(Secret::new(token))))
 }
 
 /// The token in a file, which is read whenever a token is needed.
@@ -179,13 +184,18 @@ pub(crate) fn token_in(file: PathBuf) -> TokenSource {
             let file = file.display();
             tracing::warn!(%file, %error, "a token cannot be read");
         }
-        std::future::ready(text.ok().as_deref().and_then(trimmed))
+        std::future::ready(text.ok().as_deref().and_then(trimmed).map(Secret::new))
     })
 }
 
-fn trimmed(token: &str) -> Option<Secret> {
-    let token = token.trim();
-    (!token.is_empty()).then(|| Secret::new(token))
+/// The bearer token of the environment.
+pub(crate) fn token_of_environment() -> Option<String> {
+    std::env::var("TIDINGS_TOKEN").ok().as_deref().and_then(trimmed)
+}
+
+fn trimmed(text: &str) -> Option<String> {
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 #[cfg(test)]

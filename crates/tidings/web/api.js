@@ -21,7 +21,7 @@ export class Refused extends Error {
   }
 }
 
-async function request(method, path, body, signal) {
+async function request(method, path, body, signal, take = (answer) => answer.json()) {
   const headers = { authorization: `Bearer ${token}` };
   if (body !== undefined) headers['content-type'] = 'application/json';
   const answer = await fetch(path, {
@@ -30,7 +30,7 @@ async function request(method, path, body, signal) {
     signal,
     body: body === undefined ? undefined : JSON.stringify(body),
   });
-  if (answer.ok) return answer.json();
+  if (answer.ok) return take(answer);
   const said = await answer.text();
   let words = said;
   try {
@@ -45,6 +45,16 @@ async function request(method, path, body, signal) {
 export function get(path, words = {}, signal) {
   const query = new URLSearchParams(words).toString();
   return request('GET', query ? `${path}?${query}` : path, undefined, signal);
+}
+
+/** Saves an answer as a file of this name. */
+export async function save(path, name) {
+  const file = await request('GET', path, undefined, undefined, (answer) => answer.blob());
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(file);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
 export const post = (path, body = {}) => request('POST', path, body);

@@ -37,7 +37,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
 /// Options of a list command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct List {
-    /// Server: a URL, or a name from an mcp.json.
+    /// Server: a URL, a name from an mcp.json, or a session of the console as `@NAME`.
     #[arg(value_name = "TARGET")]
     pub(crate) words: Vec<String>,
     /// List only items with this text in their name, title, description or URI.
@@ -188,7 +188,7 @@ pub(crate) struct Watch {
     after_help = "Example:\n  tidings info -- tidings serve --demo --stdio"
 )]
 pub(crate) struct Info {
-    /// Server: a URL, or a name from an mcp.json.
+    /// Server: a URL, a name from an mcp.json, or a session of the console as `@NAME`.
     #[arg(value_name = "TARGET")]
     pub(crate) words: Vec<String>,
     #[command(flatten)]

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tidings_mirror::Protocol;
-use tidings_mirror::model::ProtocolVersion;
 
+use crate::args::protocol;
 use crate::report::Usage;
 
 /// The server, and how to connect to it.
@@ -28,7 +29,7 @@ pub(crate) struct Connection {
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// Protocol to speak: auto, legacy, modern, or a revision such as 2025-06-18.
-    #[arg(long, default_value = "auto", value_parser = protocol)]
+    #[arg(long, default_value = "auto", value_parser = protocol::parse)]
     pub(crate) protocol: Protocol,
     /// Time to wait for a connection or an answer, such as `30s` or `500ms` [default: 30s to
     /// connect, 60s to answer].
@@ -51,7 +52,8 @@ pub(crate) struct Places {
 }
 
 /// The server as given on the command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Place {
     /// A URL, or a name from an mcp.json.
     Named(String),
@@ -89,6 +91,20 @@ impl std::fmt::Display for Place {
 }
 
 impl Connection {
+    /// The defaults, without headers and tokens.
+    pub(crate) fn plain(places: Places) -> Self {
+        Self {
+            places,
+            header: Vec::new(),
+            env: Vec::new(),
+            token_file: None,
+            protocol: Protocol::Auto,
+            timeout: None,
+            json: false,
+            command: Vec::new(),
+        }
+    }
+
     /// Splits the server from the words that follow it.
     pub(crate) fn place<'a>(&self, words: &'a [String]) -> Result<(Place, &'a [String]), Usage> {
         if !self.command.is_empty() {
@@ -169,24 +185,6 @@ pub(crate) fn named(text: &str) -> Result<String, String> {
     let name = text.split_once('=').map_or(text, |(name, _)| name);
     let is_name = !name.is_empty() && !text.contains('\0') && !name.contains(char::is_whitespace);
     if is_name { Ok(text.to_owned()) } else { Err("write it as NAME or NAME=VALUE".to_owned()) }
-}
-
-fn protocol(text: &str) -> Result<Protocol, String> {
-    match text {
-        "auto" => return Ok(Protocol::Auto),
-        "legacy" => return Ok(Protocol::Legacy),
-        "modern" => return Ok(Protocol::Modern),
-        _ => {}
-    }
-    let known = ProtocolVersion::KNOWN_VERSIONS;
-    known
-        .iter()
-        .find(|version| version.as_str() == text)
-        .map(|version| Protocol::Version(version.clone()))
-        .ok_or_else(|| {
-            let known: Vec<_> = known.iter().map(ProtocolVersion::as_str).collect();
-            format!("use one of auto, legacy, modern, {}", known.join(", "))
-        })
 }
 
 /// Parses `500ms`, `30s`, `5m`, `1h`, or a number of seconds.

@@ -8,6 +8,7 @@ mod folder;
 mod import;
 mod limits;
 mod open;
+pub(crate) mod protocol;
 mod serve;
 mod token;
 mod upstream;
@@ -61,7 +62,7 @@ Start here: tidings serve --demo
 Then, from another terminal: tidings watch http://127.0.0.1:8484/mcp station://log
 
 TARGET is an http:// or https:// URL, or the name of a server in an mcp.json; `tidings servers`
-lists the names. To start a server yourself, leave out TARGET and put its command after two dashes:
+lists the names. `@NAME` is a session of the console that `tidings open` started. To start a server yourself, leave out TARGET and put its command after two dashes:
   tidings tools -- tidings serve --demo --stdio";
 
 /// Which log lines are written.

@@ -1,6 +1,5 @@
 //! The sockets of running servers: where they are, and what is said there.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -9,7 +8,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 
-use crate::feeds::data_home;
+use crate::console::socket::directory;
 use crate::report::Usage;
 
 /// Time for an answer.
@@ -25,16 +24,6 @@ pub(crate) enum Request {
     Restart(String),
     /// Approve the definitions of an upstream that wait.
     Approve(String),
-}
-
-/// The directory of the sockets: `tidings` below `XDG_RUNTIME_DIR`, or `run` in the data directory.
-pub(crate) fn directory() -> Result<PathBuf> {
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty());
-    if let Some(runtime) = runtime {
-        return Ok(PathBuf::from(runtime).join("tidings"));
-    }
-    let data = data_home().context("neither XDG_RUNTIME_DIR nor HOME is set")?;
-    Ok(data.join("tidings/run"))
 }
 
 /// Asks the running server with this process id, or the only one there is.

@@ -1,66 +1,86 @@
-//! `tidings open`: the console as a page of this machine's browser.
+//! `tidings open`: the console as a page of this machine's browser, or servers for the console that
+//! is running.
 
-use std::io::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use serde_json::json;
-use tidings_mirror::Backoff;
-use tidings_server::Hub;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::args::{Open, Place, Places};
-use crate::console::{Console, memory, short_name};
-use crate::demo::Station;
+use crate::console::Console;
+use crate::console::socket::{
+    self, ConsoleSocket, HandedServer, Handover, Holder, Opened, ServerOpener,
+};
+use crate::console::state::{self, StateKeeper};
 use crate::present::Output;
 use crate::report::{Hint, Usage};
-use crate::session::{self, Stop};
-use crate::target;
+use crate::session::Stop;
 use crate::web::{self, ConsolePage, Guard};
 
-/// The time between two events of the demo.
-const EVERY: Duration = Duration::from_secs(2);
+/// How long a console that begins or ends is waited for, and how often it is asked.
+const TURN: Duration = Duration::from_secs(3);
+const AGAIN: Duration = Duration::from_millis(20);
 
 pub(crate) async fn run(args: &Open) -> Result<()> {
-    let mut stop = Stop::new()?;
+    let stop = Stop::new()?;
+    // Targets are checked before anything is started.
+    let handed = |place| HandedServer::of(place, &args.connection);
+    let servers = places(args)?.into_iter().map(handed).collect::<Result<Vec<_>>>()?;
+    if args.new || args.web_root.is_some() {
+        return serve(args, &servers, None, stop).await;
+    }
+    let deadline = tokio::time::Instant::now() + TURN;
+    let socket = loop {
+        match ConsoleSocket::take() {
+            Ok(Holder::Us(socket)) => break Some(socket),
+            Ok(Holder::Other(process)) => {
+                let is_over = tokio::time::Instant::now() >= deadline;
+                if let Some(done) = hand_over(args, &servers, &process, is_over).await {
+                    return done;
+                }
+                tokio::time::sleep(AGAIN).await;
+            }
+            Err(error) => {
+                warn!(error = format!("{error:#}"), "other commands cannot reach this console");
+                break None;
+            }
+        }
+    };
+    serve(args, &servers, socket, stop).await
+}
+
+/// This process is the console.
+async fn serve(
+    args: &Open,
+    servers: &[HandedServer],
+    socket: Option<ConsoleSocket>,
+    mut stop: Stop,
+) -> Result<()> {
     let console = Console::default();
     let cancel = CancellationToken::new();
     let mut tasks = JoinSet::new();
-    // Targets are checked before anything is started.
-    let mut targets = Vec::new();
-    for place in places(args)? {
-        targets.push((target::resolve(&place, &args.connection)?, place));
-    }
-    let address = format!("127.0.0.1:{}", args.port);
-    let listener = TcpListener::bind(&address).await;
-    let listener = listener.with_context(|| format!("listening on {address}")).context(Hint(
-        "is another program listening there? Without `--port`, any free port is used".to_owned(),
-    ))?;
-    let host = listener.local_addr().context("listening")?.to_string();
-    let guard = Guard::new(host, "/").context("creating a token")?;
+    // Only the one console of a user has a state.
+    let file = socket.as_ref().and_then(|_| state::path());
+    let last = file.as_deref().map(state::read).unwrap_or_default();
+    let listener = listen(args.port, last.port).await?;
+    let bound = listener.local_addr().context("listening")?;
+    let guard = Guard::new(bound.to_string(), "/").context("creating a token")?;
     let link = guard.link();
-    let mut config = session::config(&args.connection);
-    config.reconnect = Some(Backoff::default());
-    if args.demo {
-        let hub = demo().await?;
-        let (target, serving) = memory::target(hub.clone(), cancel.clone());
-        tasks.spawn(serving);
-        let words = ["tidings", "serve", "--demo", "--stdio"].map(str::to_owned);
-        let place = Place::Command(words.to_vec());
-        if let Some(id) = console.add("station", place, target, config.clone()) {
-            console.look_into(id, hub);
-        }
+    let opener = ServerOpener::new(console.clone(), link.clone(), cancel.clone());
+    opener.open(servers, args.demo).await?;
+    for failed in opener.restore(last.servers).await {
+        warn!("{failed}");
     }
-    for (target, place) in targets {
-        let name = short_name(&place);
-        if console.add(&name, place, target, config.clone()).is_none() {
-            return Err(Usage::new("there are too many servers").into());
-        }
+    let mut keeper = file.map(|file| StateKeeper::new(console.clone(), file, bound.port()));
+    if let Some(socket) = socket {
+        socket.record(bound.port());
+        tasks.spawn(socket.serve(opener.clone()));
     }
     let places = Places { mcp_file: args.connection.places.mcp_file.clone() };
     let root = args.web_root.clone().map(Arc::new);
@@ -72,11 +92,17 @@ pub(crate) async fn run(args: &Open) -> Result<()> {
         output.raw(&format!("{link}\n"))?;
         output.remark("the page is open until Ctrl-C");
     }
-    let _redirect = if args.no_browser { None } else { browse(&link) };
+    if let Some(page) = wants_browser(args).then(|| opener.redirect()).flatten() {
+        browse(&page);
+    }
     let result = tokio::select! {
         served = web::serve(listener, guard, page, cancel.clone()) => served,
         () = stop.wait() => Ok(()),
+        () = keep(keeper.as_mut()) => Ok(()),
     };
+    if let Some(keeper) = &mut keeper {
+        keeper.keep();
+    }
     cancel.cancel();
     tokio::select! {
         () = console.close() => {}
@@ -85,6 +111,78 @@ pub(crate) async fn run(args: &Open) -> Result<()> {
     }
     tasks.shutdown().await;
     result
+}
+
+/// The console is another process: it takes the servers, and this one ends. `None` if that console
+/// is just beginning or ending.
+async fn hand_over(
+    args: &Open,
+    servers: &[HandedServer],
+    process: &str,
+    is_last: bool,
+) -> Option<Result<()>> {
+    if args.port != 0 {
+        let words = format!("a console is running already, in process {process}");
+        let usage = Usage::new(words).hint("`--new` starts another, with a port of its own");
+        return Some(Err(usage.into()));
+    }
+    let servers = servers.iter().cloned().map(HandedServer::started_here).collect();
+    let handover = Handover { servers, demo: args.demo, browse: wants_browser(args) };
+    let opened = match socket::hand_over(handover).await {
+        Ok(Some(opened)) => opened,
+        Ok(None) if !is_last => return None,
+        Ok(None) => {
+            let words = format!("the console in process {process} cannot be reached");
+            return Some(Err(Usage::new(words).hint("`--new` starts another").into()));
+        }
+        Err(error) => return Some(Err(error)),
+    };
+    if let Some(page) = &opened.redirect {
+        browse(page);
+    }
+    Some(say(args, &opened))
+}
+
+/// Prints what was opened in another process.
+fn say(args: &Open, opened: &Opened) -> Result<()> {
+    let output = Output::new(args.connection.json);
+    let (link, names) = (&opened.link, &opened.names);
+    if output.json {
+        return output.object(&json!({ "link": link, "pid": opened.pid, "names": names }));
+    }
+    output.raw(&format!("{link}\n"))?;
+    let named: Vec<_> = names.iter().map(|name| format!("`@{name}`")).collect();
+    let (what, are) = match named.as_slice() {
+        [] => ("the page".to_owned(), "is"),
+        [one] => (one.clone(), "is"),
+        _ => (named.join(", "), "are"),
+    };
+    output.remark(&format!("{what} {are} open in the console of process {}", opened.pid));
+    Ok(())
+}
+
+/// The port of the page: the given one, or that of the last time if it is free, so that what the
+/// browser keeps for the page is still there.
+async fn listen(given: u16, last: u16) -> Result<TcpListener> {
+    if given == 0
+        && last != 0
+        && let Ok(listener) = TcpListener::bind(("127.0.0.1", last)).await
+    {
+        return Ok(listener);
+    }
+    let address = format!("127.0.0.1:{given}");
+    let listener = TcpListener::bind(&address).await;
+    listener.with_context(|| format!("listening on {address}")).context(Hint(
+        "is another program listening there? Without `--port`, any free port is used".to_owned(),
+    ))
+}
+
+/// Keeps the state, if there is one. It never ends by itself.
+async fn keep(keeper: Option<&mut StateKeeper>) {
+    match keeper {
+        Some(keeper) => keeper.run().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// The servers of the command line.
@@ -98,41 +196,21 @@ fn places(args: &Open) -> Result<Vec<Place>> {
     Ok(named.chain(command.map(Place::Command)).collect())
 }
 
-/// The space station.
-async fn demo() -> Result<Hub> {
-    let hub = Hub::new("station", env!("CARGO_PKG_VERSION"));
-    // Nobody reads the story: the page shows it.
-    let (story, _) = mpsc::channel(1);
-    hub.add("station", |shelf| Station::new(shelf, EVERY, story))
-        .await
-        .context("starting the demo")?;
-    Ok(hub)
-}
-
-/// Opens the link in a browser by way of a private file, so that the token is in no list of
-/// processes. Without a browser, the printed link remains.
-fn browse(link: &str) -> Option<tempfile::NamedTempFile> {
-    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+/// Whether a browser is wanted, and there is a screen for it.
+fn wants_browser(args: &Open) -> bool {
     let has_screen = cfg!(target_os = "macos")
         || ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
-    if !has_screen {
-        return None;
-    }
-    let mut file = tempfile::Builder::new().prefix("tidings-").suffix(".html").tempfile().ok()?;
-    let page = format!("<!doctype html><meta http-equiv=refresh content='0;url={link}'>\n");
-    file.write_all(page.as_bytes()).ok()?;
+    has_screen && !args.no_browser
+}
+
+/// Opens a private page that leads to the link, so that the token is in no list of processes.
+/// Without a browser, the printed link remains.
+fn browse(page: &Path) {
+    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let null = std::process::Stdio::null;
-    let command = std::process::Command::new(opener)
-        .arg(file.path())
-        .stdin(null())
-        .stdout(null())
-        .stderr(null())
-        .spawn();
-    match command {
-        Ok(_) => Some(file),
-        Err(error) => {
-            warn!(%error, program = opener, "could not start a browser");
-            None
-        }
+    let mut command = std::process::Command::new(opener);
+    let started = command.arg(page).stdin(null()).stdout(null()).stderr(null()).spawn();
+    if let Err(error) = started {
+        warn!(%error, program = opener, "could not start a browser");
     }
 }

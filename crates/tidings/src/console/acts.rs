@@ -6,13 +6,46 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Map, Value, json};
 use tidings_core::Template;
-use tidings_mirror::cache::ToolOutcome;
-use tidings_mirror::{List, Reference, RequestError, SubscribeError};
+use tidings_mirror::events::RequestTag;
+use tidings_mirror::{List, Reference, RequestError, RequestOptions, SubscribeError};
 
 use crate::console::calls::{CallRecord, Callable, Outcome};
 use crate::console::log::{Lane, Way};
 use crate::console::server::{SERVERS, Server};
 use crate::console::{difference, form, markdown};
+
+/// The result of a call as it was sent.
+type CallResult = Result<Arc<Value>, RequestError>;
+
+/// A call to make.
+pub(crate) struct CallWish {
+    pub(crate) kind: Callable,
+    pub(crate) name: String,
+    pub(crate) arguments: Map<String, Value>,
+    pub(crate) options: RequestOptions,
+}
+
+/// A call that began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallStart {
+    pub(crate) number: u64,
+    /// For its progress, if it is a tool's.
+    pub(crate) tag: Option<RequestTag>,
+}
+
+/// A call under way. If its work is dropped, it is cancelled.
+struct RunningCall {
+    server: Arc<Server>,
+    number: u64,
+    key: String,
+}
+
+impl Drop for RunningCall {
+    fn drop(&mut self) {
+        self.server.facts().calls.abandon(self.number);
+        self.server.revisions.touch(&[&self.key, SERVERS]);
+    }
+}
 
 /// How long after a call its effects are counted.
 const AFTER: Duration = Duration::from_millis(500);
@@ -90,41 +123,44 @@ impl Server {
         json!({ "problems": problems, "command": form::line(&self.place, command, key, values) })
     }
 
-    /// Begins a call, and returns its number. `spawn` runs it.
+    /// Begins a call. The work makes it, and returns its result as it was sent.
     pub(crate) fn call(
         self: &Arc<Self>,
-        kind: Callable,
-        name: &str,
-        arguments: Map<String, Value>,
-    ) -> (u64, impl Future<Output = ()> + Send + use<>) {
+        wish: CallWish,
+    ) -> (CallStart, impl Future<Output = CallResult> + Send + use<>) {
+        let CallWish { kind, name, arguments, options } = wish;
         let tag = (kind == Callable::Tool).then(|| self.mirror.tag());
-        let number = self.facts().calls.begin(kind, name, arguments.clone(), tag);
-        let (server, key, name) = (self.clone(), self.keys.calls_of(name), name.to_owned());
+        let by = options.by.clone();
+        let number = self.facts().calls.begin(kind, &name, arguments.clone(), (tag, by));
+        let key = self.keys.calls_of(&name);
         self.revisions.touch(&[&key]);
+        let running = RunningCall { server: self.clone(), number, key };
         let work = async move {
+            let mirror = running.server.mirror.with(options);
             let began = Instant::now();
-            let outcome = match (kind, tag) {
+            let result = match (kind, tag) {
                 (Callable::Tool, Some(tag)) => {
-                    let called = server.mirror.call_tool_tagged(tag, &name, arguments).await;
-                    called.map(|outcome| tool_outcome(&outcome))
+                    let called = mirror.call_tool_tagged(tag, &name, arguments).await;
+                    called.map(|outcome| (outcome.is_success(), outcome.raw()))
                 }
                 (Callable::Prompt, _) => {
-                    let filled = server.mirror.get_prompt(&name, texts(arguments)).await;
-                    filled.map(|content| done(true, content.raw(), began.elapsed()))
+                    let filled = mirror.get_prompt(&name, texts(arguments)).await;
+                    filled.map(|content| (true, content.raw()))
                 }
                 _ => {
-                    let read = server.mirror.read_from_template(&name, texts(arguments)).await;
-                    read.map(|content| done(true, content.content.raw(), began.elapsed()))
+                    let read = mirror.read_from_template(&name, texts(arguments)).await;
+                    read.map(|content| (true, content.content.raw()))
                 }
             };
-            let failed = |error: RequestError| Outcome::Failed {
-                why: error.to_string(),
-                took: began.elapsed(),
+            let result = result.map(|(is_success, result)| (is_success, Arc::new(result)));
+            let outcome = match &result {
+                Ok((is_success, result)) => done(*is_success, result.clone(), began.elapsed()),
+                Err(error) => Outcome::Failed { why: error.to_string(), took: began.elapsed() },
             };
-            server.facts().calls.end(number, outcome.unwrap_or_else(failed));
-            server.revisions.touch(&[&key, SERVERS]);
+            running.server.facts().calls.end(running.number, outcome);
+            result.map(|(_, result)| result)
         };
-        (number, work)
+        (CallStart { number, tag }, work)
     }
 
     /// Cancels a call.
@@ -179,16 +215,9 @@ fn is_effect(run: &CallRecord, at: SystemTime) -> bool {
     at >= run.at && end.is_none_or(|end| at <= end)
 }
 
-fn tool_outcome(outcome: &ToolOutcome) -> Outcome {
-    match &outcome.result {
-        Ok(_) => done(outcome.is_success(), outcome.raw(), outcome.took),
-        Err(why) => Outcome::Failed { why: why.to_string(), took: outcome.took },
-    }
-}
-
-fn done(is_success: bool, result: Value, took: Duration) -> Outcome {
+fn done(is_success: bool, result: Arc<Value>, took: Duration) -> Outcome {
     let bytes = result.to_string().len();
-    Outcome::Done { is_success, result: Arc::new(result), bytes, took }
+    Outcome::Done { is_success, result, bytes, took }
 }
 
 /// Arguments of prompts and templates are texts.

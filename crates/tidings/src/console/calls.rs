@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use tidings_mirror::events::{Progress, RequestTag};
 use tokio::task::AbortHandle;
 
+use crate::console::archive::{span, time};
 use crate::console::difference;
 use crate::console::log::millis;
 use crate::console::markdown;
@@ -36,7 +37,7 @@ pub(crate) enum Callable {
 }
 
 /// The calls of one server, the newest last.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Calls {
     runs: VecDeque<CallRecord>,
     last: u64,
@@ -44,7 +45,7 @@ pub(crate) struct Calls {
 }
 
 /// One call.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CallRecord {
     pub(crate) number: u64,
     pub(crate) kind: Callable,
@@ -52,13 +53,15 @@ pub(crate) struct CallRecord {
     pub(crate) arguments: Map<String, Value>,
     pub(crate) at: SystemTime,
     pub(crate) tag: Option<RequestTag>,
+    /// Who called, if it was not the page.
+    by: Option<Arc<str>>,
     pub(crate) outcome: Outcome,
     progress: Option<Progress>,
     task: Option<AbortHandle>,
 }
 
 /// What came of a call.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Outcome {
     Running,
     /// It was answered: whether it succeeded, the result, its size, and how long it took.
@@ -83,7 +86,7 @@ impl Calls {
         kind: Callable,
         name: &str,
         arguments: Map<String, Value>,
-        tag: Option<RequestTag>,
+        (tag, by): (Option<RequestTag>, Option<Arc<str>>),
     ) -> u64 {
         self.last += 1;
         let (number, at, name) = (self.last, SystemTime::now(), name.to_owned());
@@ -95,6 +98,7 @@ impl Calls {
             arguments,
             at,
             tag,
+            by,
             outcome,
             progress,
             task,
@@ -140,12 +144,74 @@ impl Calls {
         true
     }
 
+    /// The work of a call was dropped: unless it ended, it is cancelled.
+    pub(crate) fn abandon(&mut self, number: u64) {
+        if let Some(run) = self.run_mut(number)
+            && matches!(run.outcome, Outcome::Running)
+        {
+            (run.outcome, run.task) = (Outcome::Cancelled, None);
+        }
+    }
+
     /// Notes the progress of a call. Returns its name.
     pub(crate) fn progress(&mut self, progress: &Progress) -> Option<String> {
         let tag = progress.request?;
         let run = self.runs.iter_mut().rev().find(|run| run.tag == Some(tag))?;
         run.progress = Some(progress.clone());
         Some(run.name.clone())
+    }
+
+    /// All calls, as lines of a file.
+    pub(crate) fn saved(&self) -> Vec<Value> {
+        let line = |run: &CallRecord| {
+            let kind = match run.kind {
+                Callable::Tool => "tool",
+                Callable::Prompt => "prompt",
+                Callable::Template => "template",
+            };
+            let row = run.row();
+            json!({
+                "call": run.number, "kind": kind, "name": run.name, "at": millis(run.at),
+                "arguments": run.arguments, "state": row["state"], "took": row["took"],
+                "why": row["why"], "by": run.by, "result": run.result(),
+            })
+        };
+        self.runs.iter().map(line).collect()
+    }
+
+    /// Takes such a line.
+    pub(crate) fn restore(&mut self, line: &Value) -> Result<(), String> {
+        let number = line["call"].as_u64().filter(|number| *number > self.last);
+        let number = number.ok_or_else(|| format!("a call follows call {}", self.last))?;
+        let kind = match line["kind"].as_str() {
+            Some("prompt") => Callable::Prompt,
+            Some("template") => Callable::Template,
+            _ => Callable::Tool,
+        };
+        let took = line["took"].as_f64().and_then(span).unwrap_or_default();
+        let result = || Arc::new(line["result"].clone());
+        let bytes = line["result"].to_string().len();
+        let done = |is_success| Outcome::Done { is_success, result: result(), bytes, took };
+        let outcome = match line["state"].as_str() {
+            Some("ok") => done(true),
+            Some("failed") => done(false),
+            Some("error") => {
+                let why = line["why"].as_str().unwrap_or_default().to_owned();
+                Outcome::Failed { why, took }
+            }
+            // The session ended before it did.
+            _ => Outcome::Cancelled,
+        };
+        let name = line["name"].as_str().ok_or("the name of the call is missing")?;
+        let arguments = line["arguments"].as_object().cloned().unwrap_or_default();
+        self.last = number - 1;
+        let by = line["by"].as_str().map(Into::into);
+        self.begin(kind, name, arguments, (None, by));
+        if let Some(run) = self.run_mut(number) {
+            run.at = time(line["at"].as_f64().unwrap_or_default());
+        }
+        self.end(number, outcome);
+        Ok(())
     }
 
     pub(crate) fn run(&self, number: u64) -> Option<&CallRecord> {
@@ -221,6 +287,7 @@ impl CallRecord {
             "n": self.number, "name": self.name, "at": millis(self.at), "state": state, "why": why,
             "took": took.map(|took| took.as_secs_f64() * 1e3), "bytes": bytes,
             "given": preview(&given), "arguments": masked(&given), "progress": progress,
+            "by": self.by,
         })
     }
 
@@ -267,7 +334,7 @@ mod tests {
     use super::*;
 
     fn done(calls: &mut Calls, name: &str, result: Value) -> u64 {
-        let number = calls.begin(Callable::Tool, name, Map::new(), None);
+        let number = calls.begin(Callable::Tool, name, Map::new(), (None, None));
         let (result, bytes, took) = (Arc::new(result), 10, Duration::from_millis(2));
         calls.end(number, Outcome::Done { is_success: true, result, bytes, took });
         number

@@ -33,6 +33,8 @@ pub(crate) trait Listed: Serialize {
 #[derive(Debug)]
 pub(crate) struct MarkedList<T> {
     items: Items<T>,
+    /// Items of a file that is being read.
+    restoring: Vec<Arc<Item<T>>>,
     is_loaded: bool,
     marks: HashMap<String, Mark>,
     gone: VecDeque<(String, SystemTime)>,
@@ -58,6 +60,7 @@ impl<T> Default for MarkedList<T> {
     fn default() -> Self {
         Self {
             items: Arc::new([]),
+            restoring: Vec::new(),
             is_loaded: false,
             marks: HashMap::new(),
             gone: VecDeque::new(),
@@ -102,6 +105,16 @@ impl<T: Listed> MarkedList<T> {
                 self.gone.pop_front();
             }
         }
+    }
+
+    /// Adds an item that was read from a file; [`Self::publish`] shows them.
+    fn push(&mut self, item: Item<T>) {
+        self.restoring.push(Arc::new(item));
+    }
+
+    fn publish(&mut self) {
+        self.items = std::mem::take(&mut self.restoring).into();
+        self.is_loaded = true;
     }
 
     pub(crate) fn find(&self, key: &str) -> Option<&Arc<Item<T>>> {
@@ -191,6 +204,38 @@ impl MarkedLists {
             List::Templates => of(&self.templates),
             List::Prompts => of(&self.prompts),
         }
+    }
+
+    /// All items of a list as the server sent them.
+    pub(crate) fn all(&self, list: List) -> Vec<Value> {
+        fn of<T: Listed>(list: &MarkedList<T>) -> Vec<Value> {
+            list.items.iter().map(|item| item.raw()).collect()
+        }
+        match list {
+            List::Tools => of(&self.tools),
+            List::Resources => of(&self.resources),
+            List::Templates => of(&self.templates),
+            List::Prompts => of(&self.prompts),
+        }
+    }
+
+    /// Adds an item of a file at the end of its list.
+    pub(crate) fn restore(&mut self, list: List, sent: &str) -> Result<(), serde_json::Error> {
+        match list {
+            List::Tools => self.tools.push(Item::parse(sent)?),
+            List::Resources => self.resources.push(Item::parse(sent)?),
+            List::Templates => self.templates.push(Item::parse(sent)?),
+            List::Prompts => self.prompts.push(Item::parse(sent)?),
+        }
+        Ok(())
+    }
+
+    /// The items of a file are complete.
+    pub(crate) fn restored(&mut self) {
+        self.tools.publish();
+        self.resources.publish();
+        self.templates.publish();
+        self.prompts.publish();
     }
 
     /// An item as the server sent it, and as it was before its last change.

@@ -2,6 +2,7 @@
 //! with revisions. A viewer asks for the things it shows that changed since its cursor.
 
 mod acts;
+pub(crate) mod archive;
 mod asking;
 pub(crate) mod cache;
 pub(crate) mod calls;
@@ -20,6 +21,8 @@ mod recorder;
 mod revisions;
 mod secret;
 mod server;
+pub(crate) mod socket;
+pub(crate) mod state;
 pub(crate) mod tree;
 mod versions;
 
@@ -29,12 +32,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tidings_mirror::{CacheLimits, Config, List, Mirror, Target};
+use tidings_mirror::{CacheLimits, Config, List, Mirror, RequestOptions, StreamsTarget, Target};
 use tidings_server::Hub;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Place;
+use crate::console::acts::CallWish;
+use crate::console::archive::{Archive, SessionSecrets};
 use crate::console::calls::Callable;
 use crate::console::hub::{HubView, KEY as HUB};
 pub(crate) use crate::console::inbox::AnswerError;
@@ -43,6 +48,7 @@ pub(crate) use crate::console::log::{Filter, PAGE, Row};
 use crate::console::revisions::Revisions;
 use crate::console::server::SERVERS;
 pub(crate) use crate::console::server::Server;
+use crate::console::state::KeptServer;
 
 /// The messages that the mirror keeps for the recorder.
 const HISTORY: usize = 20_000;
@@ -72,6 +78,8 @@ struct ConsoleState {
     last: Mutex<u64>,
     revisions: Arc<Revisions>,
     inbox: Arc<Inbox>,
+    /// Servers of the last run that a person may start again.
+    offered: Mutex<Vec<KeptServer>>,
     /// The hub of this process, if one of the servers is ours.
     hub: OnceLock<Arc<HubView>>,
     cancel: CancellationToken,
@@ -98,6 +106,7 @@ impl Default for Console {
             last: Mutex::default(),
             inbox: Arc::new(Inbox::new(revisions.clone())),
             revisions,
+            offered: Mutex::default(),
             hub: OnceLock::new(),
             cancel: CancellationToken::new(),
             tasks: Mutex::default(),
@@ -126,16 +135,13 @@ impl Console {
         if self.servers().len() >= SERVER_LIMIT {
             return None;
         }
-        let id = {
-            let mut last = self.inner.last.lock().unwrap_or_else(PoisonError::into_inner);
-            *last += 1;
-            *last
-        };
+        let id = self.next();
         let (place, over) = match &target {
             Target::Http(http) => (Place::Named(shown(&place, http.shown_url())), "HTTP"),
             Target::Command(_) => (place, "stdio"),
             _ => (place, "memory"),
         };
+        let secrets = SessionSecrets::of(&target);
         config.history = HISTORY;
         config.cache = CacheLimits::new(Some(cache::BYTES), Some(cache::KEPT));
         config.handlers = asking::handlers(&self.inner, id);
@@ -144,9 +150,36 @@ impl Console {
         let place = (place, over, target);
         let server = Server::new(id, self.free_name(name), place, mirror, revisions);
         let server = Arc::new(server);
+        server.facts().secrets = secrets;
         self.servers().insert(id, server.clone());
         let cancel = self.inner.cancel.child_token();
         self.spawn(recorder::record(server, events, cancel));
+        self.inner.revisions.touch(&[SERVERS]);
+        Some(id)
+    }
+
+    fn next(&self) -> u64 {
+        let mut last = self.inner.last.lock().unwrap_or_else(PoisonError::into_inner);
+        *last += 1;
+        *last
+    }
+
+    /// Adds a saved session. Returns its number, or `None` if there are too many servers.
+    pub(crate) fn add_saved(&self, archive: Archive) -> Option<u64> {
+        if self.servers().len() >= SERVER_LIMIT {
+            return None;
+        }
+        let id = self.next();
+        // Nothing is at the other end, and nothing is tried again.
+        let nowhere = || None::<(tokio::io::Empty, tokio::io::Sink)>;
+        let mut config = Config::default();
+        config.reconnect = None;
+        let target = Target::Streams(StreamsTarget::each(nowhere));
+        let (mirror, _) = Mirror::supervise(target.clone(), config);
+        let name = self.free_name(&archive.name);
+        let server =
+            Server::saved(id, name, archive, (target, mirror), self.inner.revisions.clone());
+        self.servers().insert(id, Arc::new(server));
         self.inner.revisions.touch(&[SERVERS]);
         Some(id)
     }
@@ -165,16 +198,51 @@ impl Console {
         self.inner.hub.get().filter(|hub| self.servers().contains_key(&hub.server))
     }
 
+    /// Offers servers of the last run.
+    pub(crate) fn offer(&self, servers: Vec<KeptServer>) {
+        *self.inner.offered.lock().unwrap_or_else(PoisonError::into_inner) = servers;
+    }
+
+    /// The servers that were open last time and are not open now.
+    fn offered(&self) -> Vec<KeptServer> {
+        let mut offered = self.inner.offered.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let open: Vec<_> = self.servers().values().filter_map(|server| server.kept()).collect();
+        offered.retain(|offer| !open.iter().any(|open| open.is_same(offer)));
+        offered
+    }
+
+    /// The command lines that start programs of the last run again.
+    pub(crate) fn offers(&self) -> Vec<String> {
+        self.offered().iter().filter_map(KeptServer::offer).collect()
+    }
+
+    /// What comes back when the console starts again.
+    pub(crate) fn kept(&self) -> Vec<KeptServer> {
+        let mut kept = state::newest(self.offered());
+        kept.extend(self.servers().values().filter_map(|server| server.kept()));
+        kept
+    }
+
+    /// Waits for a change after a revision, and returns the last one.
+    pub(crate) async fn changed(&self, revision: u64) -> u64 {
+        self.inner.revisions.changed(revision).await;
+        self.inner.revisions.last()
+    }
+
     /// A name that no other server has.
     fn free_name(&self, name: &str) -> String {
         let servers = self.servers();
         let taken = |name: &str| servers.values().any(|server| server.name == name);
-        let numbered = (2..).map(|number| format!("{name} {number}"));
+        let numbered = (2..).map(|number| format!("{name}-{number}"));
         let mut names = std::iter::once(name.to_owned()).chain(numbered);
         names.find(|name| !taken(name)).unwrap_or_default()
     }
 
-    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> tokio::task::AbortHandle {
+    /// Does some work until the console ends.
+    pub(crate) fn spawn(
+        &self,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) -> tokio::task::AbortHandle {
         let mut tasks = self.tasks();
         while tasks.try_join_next().is_some() {}
         tasks.spawn(work)
@@ -183,6 +251,21 @@ impl Console {
     /// The server of this number.
     pub(crate) fn server(&self, id: u64) -> Option<Arc<Server>> {
         self.servers().get(&id).cloned()
+    }
+
+    /// The server of this name.
+    pub(crate) fn named(&self, name: &str) -> Option<Arc<Server>> {
+        self.servers().values().find(|server| server.name == name).cloned()
+    }
+
+    /// The server at this place.
+    pub(crate) fn at(&self, place: &Place) -> Option<Arc<Server>> {
+        self.servers().values().find(|server| server.place == *place).cloned()
+    }
+
+    /// The names of all servers.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.servers().values().map(|server| server.name.clone()).collect()
     }
 
     /// Disconnects from a server, and drops all that is known of it.
@@ -203,10 +286,11 @@ impl Console {
         name: &str,
         arguments: Map<String, Value>,
     ) -> u64 {
-        let (number, work) = server.call(kind, name, arguments);
-        let task = self.spawn(work);
-        server.facts().calls.task(number, task);
-        number
+        let (name, options) = (name.to_owned(), RequestOptions::new());
+        let (begun, work) = server.call(CallWish { kind, name, arguments, options });
+        let task = self.spawn(async move { drop(work.await) });
+        server.facts().calls.task(begun.number, task);
+        begun.number
     }
 
     /// The servers, parts and items whose names fit a few letters, the best first.

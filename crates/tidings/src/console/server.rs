@@ -1,14 +1,16 @@
 //! One server of the console: its mirror, and everything that is known about it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use tidings_mirror::events::ConnectionState;
+use tidings_mirror::model::ServerCapabilities;
 use tidings_mirror::{Era, List, Mirror, Server as Identity, Target};
 
 use crate::args::Place;
+use crate::console::archive::{Archive, ArchiveNote, SessionSecrets};
 use crate::console::cache;
 use crate::console::calls::Calls;
 use crate::console::find::PlaceSearch;
@@ -16,6 +18,7 @@ use crate::console::items::MarkedLists;
 use crate::console::log::{Filter, Log, Row, millis};
 use crate::console::markdown;
 use crate::console::revisions::Revisions;
+use crate::console::state::KeptServer;
 use crate::console::tree::preview;
 use crate::console::versions::Versions;
 
@@ -34,10 +37,18 @@ pub(crate) struct Server {
     pub(crate) place: Place,
     pub(crate) over: &'static str,
     pub(crate) target: Target,
+    /// Of a saved session it is never connected.
     pub(crate) mirror: Mirror,
+    pub(crate) archive: Option<SavedSession>,
     pub(crate) revisions: Arc<Revisions>,
     pub(crate) keys: Keys,
     facts: Mutex<Facts>,
+}
+
+/// Where a saved session comes from, and its first line.
+pub(crate) struct SavedSession {
+    pub(crate) note: ArchiveNote,
+    head: Value,
 }
 
 /// What was recorded of a server. Written by its recorder and by the calls of viewers.
@@ -52,6 +63,12 @@ pub(crate) struct Facts {
     pub(crate) warnings: VecDeque<(SystemTime, String)>,
     pub(crate) losses: VecDeque<(SystemTime, Arc<str>)>,
     pub(crate) changed_at: Option<SystemTime>,
+    /// How it comes back when the console starts again, if it may.
+    pub(crate) kept: Option<KeptServer>,
+    /// Resources to watch once there is a connection.
+    pub(crate) to_watch: BTreeSet<String>,
+    /// Texts that a saved session must not have.
+    pub(crate) secrets: SessionSecrets,
     /// Notices of the last seconds, by second.
     pub(crate) rate: BTreeMap<u64, u64>,
 }
@@ -139,8 +156,56 @@ impl Server {
         mirror: Mirror,
         revisions: Arc<Revisions>,
     ) -> Self {
-        let (keys, facts) = (Keys::new(id), Mutex::default());
-        Self { id, name, place, over, target, mirror, revisions, keys, facts }
+        let (keys, facts, archive) = (Keys::new(id), Mutex::default(), None);
+        Self { id, name, place, over, target, mirror, archive, revisions, keys, facts }
+    }
+
+    /// The server of a saved session.
+    pub(crate) fn saved(
+        id: u64,
+        name: String,
+        archive: Archive,
+        (target, mirror): (Target, Mirror),
+        revisions: Arc<Revisions>,
+    ) -> Self {
+        let Archive { place, over, mut facts, note, head, .. } = archive;
+        facts.lists.restored();
+        let mut server = Self::new(id, name, (place, over, target), mirror, revisions);
+        server.facts = Mutex::new(facts);
+        server.archive = Some(SavedSession { note, head });
+        server
+    }
+
+    /// How it comes back, with what is watched.
+    pub(crate) fn kept(&self) -> Option<KeptServer> {
+        let facts = self.facts();
+        let mut kept = facts.kept.clone()?;
+        let mut watched = facts.versions.watched_uris();
+        watched.extend(facts.to_watch.iter().cloned());
+        kept.watched = watched.into_iter().collect();
+        Some(kept)
+    }
+
+    /// Watches what is to be watched, once there is a connection.
+    pub(crate) async fn watch_again(self: Arc<Self>) {
+        if self.mirror.ready().await.is_err() {
+            return;
+        }
+        let uris = self.facts().to_watch.clone();
+        for uri in uris {
+            // A refusal is shown among the watched resources.
+            drop(self.watch(&uri).await);
+            self.facts().to_watch.remove(&uri);
+        }
+        self.revisions.touch(&[&self.keys.watched]);
+    }
+
+    /// The lines that the server wrote to standard error.
+    pub(crate) fn stderr(&self) -> Vec<String> {
+        match &self.archive {
+            Some(archive) => archive.note.stderr.clone(),
+            None => self.mirror.stderr().iter().map(ToString::to_string).collect(),
+        }
     }
 
     pub(crate) fn facts(&self) -> MutexGuard<'_, Facts> {
@@ -149,17 +214,26 @@ impl Server {
 
     /// Its row in the list of servers.
     pub(crate) fn row(&self, questions: usize) -> Value {
-        let state = self.mirror.connection();
+        let mut state = serde_json::to_value(self.mirror.connection()).unwrap_or_default();
         let facts = self.facts();
         let identity = facts.identity.as_ref();
         let known = identity.and_then(|it| it.identity.as_ref());
+        let known =
+            known.map(|it| json!({ "name": it.name, "title": it.title, "version": it.version }));
+        let mut identity = json!({ "product": known, "revision": identity.map(|it| it.version.as_str()),
+            "era": identity.map(|it| era(it.era)) });
+        if let Some(SavedSession { note, head }) = &self.archive {
+            state = note.state();
+            for name in ["product", "revision", "era"] {
+                identity[name] = head[name].clone();
+            }
+        }
         let newest = facts.log.rows().rev().take(100).find_map(|row| row.took);
         json!({
             "id": self.id, "name": self.name, "over": self.over, "place": self.place.to_string(),
             "state": state, "since": facts.changed_at.map(millis),
-            "product": known.map(|it| json!({ "name": it.name, "title": it.title, "version": it.version })),
-            "revision": identity.map(|it| it.version.as_str()),
-            "era": identity.map(|it| era(it.era)),
+            "product": identity["product"], "revision": identity["revision"],
+            "era": identity["era"],
             "took": newest.map(|took| took.as_secs_f64() * 1e3),
             "offered": List::ALL.len(), "loaded": self.loaded(),
             "lists": facts.lists.latest(), "watched": facts.versions.watched_count(),
@@ -194,26 +268,40 @@ impl Server {
         }
     }
 
+    /// The last known capabilities.
+    fn capabilities(&self, facts: &Facts) -> Option<ServerCapabilities> {
+        match &self.archive {
+            Some(archive) => serde_json::from_value(archive.head["capabilities"].clone()).ok(),
+            None => facts.identity.as_ref().map(|it| it.capabilities.clone()),
+        }
+    }
+
     /// Everything about the server itself.
     fn overview(&self) -> Value {
         let state = self.mirror.connection();
-        let stderr = self.mirror.stderr();
+        let stderr = self.stderr();
         let facts = self.facts();
         let identity = facts.identity.as_ref();
         let is_ready = state == ConnectionState::Ready;
         let told = |(at, words): &(SystemTime, String)| json!({ "at": millis(*at), "text": words });
         let lost = |(at, why): &(SystemTime, Arc<str>)| json!({ "at": millis(*at), "text": why });
         let last = stderr.len().saturating_sub(200);
-        json!({
+        let mut overview = json!({
             "ready": is_ready,
             "capabilities": identity.map(|it| &it.capabilities),
-            "tells": identity.map(|it| tells(it)),
+            "tells": self.capabilities(&facts).map(|it| tells(&it)),
             "instructions": identity.and_then(|it| it.instructions.as_deref()).map(markdown::nodes),
             "warnings": facts.warnings.iter().rev().map(told).collect::<Vec<_>>(),
             "losses": facts.losses.iter().rev().map(lost).collect::<Vec<_>>(),
             "stream": stream(self.over, &facts.log),
             "stderr": stderr[last..], "log": facts.log.total(),
-        })
+        });
+        if let Some(SavedSession { head, .. }) = &self.archive {
+            overview["capabilities"] = head["capabilities"].clone();
+            let instructions = head["instructions"].as_str().map(markdown::nodes);
+            overview["instructions"] = serde_json::to_value(instructions).unwrap_or_default();
+        }
+        overview
     }
 
     /// A value that is looked into: a message (`row:7`, `answer:7`), a result (`result:3`), an item
@@ -249,7 +337,7 @@ impl Server {
         if let Some(list) = list(name) {
             let facts = self.facts();
             let mut json = facts.lists.json(&self.mirror, list);
-            json["offered"] = facts.identity.as_ref().map(|it| offers(it, list)).into();
+            json["offered"] = self.capabilities(&facts).map(|it| offers(&it, list)).into();
             return Some(json);
         }
         match name.split_once('/') {
@@ -287,8 +375,7 @@ impl Server {
 }
 
 /// Whether a server says that it has a list.
-fn offers(identity: &Identity, list: List) -> bool {
-    let it = &identity.capabilities;
+fn offers(it: &ServerCapabilities, list: List) -> bool {
     match list {
         List::Tools => it.tools.is_some(),
         List::Resources | List::Templates => it.resources.is_some(),
@@ -314,7 +401,7 @@ fn stream(over: &str, log: &Log) -> Option<String> {
     Some(filter.map_or(words.clone(), |it| format!("{words}; agreed on {}", preview(it))))
 }
 
-fn era(era: Era) -> &'static str {
+pub(crate) fn era(era: Era) -> &'static str {
     match era {
         Era::Modern => "modern",
         _ => "legacy",
@@ -322,8 +409,7 @@ fn era(era: Era) -> &'static str {
 }
 
 /// Which changes the server says it announces.
-fn tells(identity: &Identity) -> Value {
-    let it = &identity.capabilities;
+fn tells(it: &ServerCapabilities) -> Value {
     let list = |changed: Option<bool>| changed == Some(true);
     json!({
         "tools": it.tools.as_ref().map(|it| list(it.list_changed)),

@@ -1,6 +1,6 @@
 //! Versions of resources: every content that was read, with when, why and how it differs.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -9,6 +9,7 @@ use tidings_mirror::cache::ResourceContent;
 use tidings_mirror::events::Cause;
 use tidings_mirror::model::ResourceContents;
 
+use crate::console::archive::{span, time};
 use crate::console::difference::{self, Difference};
 use crate::console::log::millis;
 use crate::console::markdown;
@@ -23,7 +24,7 @@ const READ: usize = 100;
 const SHOWN: usize = 256 << 10;
 
 /// The resources whose contents are known.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Versions {
     resources: HashMap<Arc<str>, History>,
     /// The unwatched ones, the longest unread first.
@@ -33,7 +34,7 @@ pub(crate) struct Versions {
 }
 
 /// The versions of one resource.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     versions: VecDeque<Version>,
     bytes: usize,
@@ -48,7 +49,7 @@ pub(crate) struct History {
 }
 
 /// One content.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Version {
     number: u64,
     at: SystemTime,
@@ -115,7 +116,7 @@ impl Versions {
 
     /// Takes the set of watched resources.
     pub(crate) fn watch<'a>(&mut self, uris: impl Iterator<Item = &'a Arc<str>>) {
-        let watched: std::collections::BTreeSet<_> = uris.cloned().collect();
+        let watched: BTreeSet<_> = uris.cloned().collect();
         for (uri, history) in &mut self.resources {
             if history.is_watched && !watched.contains(uri) {
                 history.is_watched = false;
@@ -158,8 +159,74 @@ impl Versions {
         json!({ "rows": rows, "refused": refused })
     }
 
+    /// Everything, as lines of a file.
+    pub(crate) fn saved(&self) -> Vec<Value> {
+        let mut lines = Vec::new();
+        for (uri, history) in &self.resources {
+            lines.push(json!({
+                "resource": uri, "watched": history.is_watched, "gone": history.gone,
+                "notices": history.notices, "reads": history.reads, "changes": history.changes,
+            }));
+            for version in &history.versions {
+                let mut line = version.json();
+                line["version"] = line["n"].take();
+                line["of"] = (&**uri).into();
+                line["result"] = version.content.raw();
+                lines.push(line);
+            }
+        }
+        lines
+    }
+
+    /// Takes such a line.
+    pub(crate) fn restore(&mut self, line: &Value) -> Result<(), String> {
+        let count = |name: &str| line[name].as_u64().unwrap_or(0);
+        if let Some(uri) = line["resource"].as_str() {
+            let history = self.resources.entry(uri.into()).or_default();
+            history.is_watched = line["watched"] == true;
+            history.gone = line["gone"].as_str().map(Into::into);
+            history.notices = count("notices");
+            (history.reads, history.changes) = (count("reads"), count("changes"));
+            return Ok(());
+        }
+        let uri = line["of"].as_str().ok_or("the URI of the version is missing")?;
+        let history = self.resources.get_mut(uri);
+        let history = history.ok_or_else(|| format!("`{uri}` has no line before its version"))?;
+        let number = count("version");
+        if number <= history.last {
+            return Err(format!("version {number} of `{uri}` follows {}", history.last));
+        }
+        let content = ResourceContent::parse(&line["result"].to_string());
+        let content = content.map_err(|error| format!("the content of `{uri}`: {error}"))?;
+        let places = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let text: Arc<str> = shown(&content).into();
+        (history.last, history.bytes) = (number, history.bytes + text.len());
+        history.versions.push_back(Version {
+            number,
+            at: time(line["at"].as_f64().unwrap_or_default()),
+            content: Arc::new(content),
+            text,
+            added: places(count("added")),
+            removed: places(count("removed")),
+            cause: match line["cause"].as_str() {
+                Some("notice") => Cause::Notice,
+                Some("resync") => Cause::Resync,
+                Some("returned") => Cause::Returned,
+                _ => Cause::Asked,
+            },
+            delay: line["delay"].as_f64().and_then(span),
+        });
+        history.shrink();
+        Ok(())
+    }
+
     pub(crate) fn of(&self, uri: &str) -> Option<&History> {
         self.resources.get(uri)
+    }
+
+    pub(crate) fn watched_uris(&self) -> BTreeSet<String> {
+        let watched = self.resources.iter().filter(|(_, history)| history.is_watched);
+        watched.map(|(uri, _)| uri.to_string()).collect()
     }
 
     pub(crate) fn watched_count(&self) -> usize {
@@ -204,11 +271,15 @@ impl History {
             cause,
             delay,
         });
+        self.shrink();
+        Some(VersionStep { from, to: number, added, removed })
+    }
+
+    fn shrink(&mut self) {
         while self.versions.len() > VERSIONS || (self.bytes > BYTES && self.versions.len() > 1) {
             let Some(oldest) = self.versions.pop_front() else { break };
             self.bytes -= oldest.text.len();
         }
-        Some(VersionStep { from, to: number, added, removed })
     }
 
     fn row(&self, uri: &str) -> Value {

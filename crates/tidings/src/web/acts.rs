@@ -9,15 +9,15 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tidings_mirror::{HttpTarget, List, Protocol, Target};
+use tidings_mirror::List;
 
 use super::ConsolePage;
-use super::api::{Refused, find, missing};
-use crate::args::{Connection, Place, Places};
+use super::api::{Refused, find, live, missing};
+use crate::args::Place;
 use crate::console::cache;
 use crate::console::calls::Callable;
+use crate::console::socket::HandedServer;
 use crate::console::{self, AnswerError};
-use crate::{session, target};
 
 type JsonAnswer = Result<Json<Value>, Refused>;
 
@@ -34,17 +34,16 @@ pub(super) struct Add {
 pub(super) async fn add(State(page): State<ConsolePage>, Json(add): Json<Add>) -> JsonAnswer {
     let places = page.places.as_deref().ok_or_else(one_hub)?;
     let place = Place::Named(add.target.trim().to_owned());
-    let target = if target::is_url(&place.to_string()) {
-        // The token of the environment is for the servers of the command line.
-        Target::Http(HttpTarget::new(place.to_string()))
-    } else {
-        target::resolve(&place, &plain(places)).map_err(bad)?
-    };
-    let name = console::short_name(&place);
-    let mut config = session::defaults();
-    config.reconnect = Some(tidings_mirror::Backoff::default());
-    let id = page.console.add(&name, place, target, config);
+    // The token of the environment is for the servers of the command line.
+    let server = HandedServer::plain(place, places).map_err(bad)?;
+    let file = |_| bad("a saved session is opened from a terminal: `tidings open FILE`");
+    let target = server.target().map_err(file)?;
+    let name = console::short_name(&server.place);
+    let id = page.console.add(&name, server.place.clone(), target, server.config());
     let id = id.ok_or_else(|| bad("there are too many servers: remove one first"))?;
+    if let Some(added) = page.console.server(id) {
+        added.facts().kept = server.kept(&added.place);
+    }
     Ok(Json(json!({ "id": id })))
 }
 
@@ -52,20 +51,6 @@ pub(super) async fn add(State(page): State<ConsolePage>, Json(add): Json<Add>) -
 fn one_hub() -> Refused {
     let words = "this page shows one hub; `tidings open` shows other servers";
     Refused(StatusCode::FORBIDDEN, words.to_owned())
-}
-
-/// The defaults of the command line, without headers and tokens.
-fn plain(places: &Places) -> Connection {
-    Connection {
-        places: places.clone(),
-        header: Vec::new(),
-        env: Vec::new(),
-        token_file: None,
-        protocol: Protocol::Auto,
-        timeout: None,
-        json: false,
-        command: Vec::new(),
-    }
 }
 
 pub(super) async fn remove(State(page): State<ConsolePage>, Path(id): Path<u64>) -> JsonAnswer {
@@ -88,7 +73,7 @@ pub(super) async fn act(
     Path((id, act)): Path<(u64, String)>,
     Json(words): Json<Act>,
 ) -> JsonAnswer {
-    let server = find(&page, id)?;
+    let server = live(&page, id)?;
     match act.as_str() {
         "connect" => server.mirror.reconnect_now().await.map_err(bad)?,
         "disconnect" => server.mirror.disconnect().await,
@@ -117,7 +102,7 @@ pub(super) async fn clear(
     Path(id): Path<u64>,
     Json(it): Json<ToClear>,
 ) -> JsonAnswer {
-    let server = find(&page, id)?;
+    let server = live(&page, id)?;
     if cache::clear(server.mirror.cache(), &it.kind, &it.key) {
         Ok(Json(json!({})))
     } else {
@@ -173,7 +158,7 @@ pub(super) async fn complete(
     Path(id): Path<u64>,
     Json(it): Json<ToComplete>,
 ) -> JsonAnswer {
-    let server = find(&page, id)?;
+    let server = live(&page, id)?;
     let list = console::list(&it.list).ok_or_else(|| missing("list"))?;
     let asked = (it.argument.as_str(), it.value.as_str());
     server.complete(list, &it.key, asked, it.given).await.map(Json).map_err(bad)
@@ -185,7 +170,7 @@ pub(super) async fn call(
     Path(id): Path<u64>,
     Json(filled): Json<Filled>,
 ) -> Result<(StatusCode, Json<Value>), Refused> {
-    let server = find(&page, id)?;
+    let server = live(&page, id)?;
     let kind = match console::list(&filled.list) {
         Some(List::Tools) => Callable::Tool,
         Some(List::Prompts) => Callable::Prompt,

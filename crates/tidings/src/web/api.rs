@@ -6,12 +6,13 @@ use std::time::{Duration, SystemTime};
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::ConsolePage;
+use crate::console::archive::Snapshot;
 use crate::console::{self, Filter, PAGE, Server, Wanted, tree};
 use crate::hosts::{Kind, Surroundings};
 use crate::target;
@@ -37,6 +38,27 @@ pub(super) fn missing(what: &str) -> Refused {
 
 pub(super) fn find(page: &ConsolePage, id: u64) -> Result<Arc<Server>, Refused> {
     page.console.server(id).ok_or_else(|| missing("server"))
+}
+
+/// The same for what a saved session cannot do.
+pub(super) fn live(page: &ConsolePage, id: u64) -> Result<Arc<Server>, Refused> {
+    let server = find(page, id)?;
+    if server.archive.is_some() {
+        let words = "this is a saved session: there is no server to ask";
+        return Err(Refused(StatusCode::CONFLICT, words.to_owned()));
+    }
+    Ok(server)
+}
+
+/// The whole session as a file, without secrets.
+pub(super) async fn session(
+    State(page): State<ConsolePage>,
+    Path(id): Path<u64>,
+) -> Result<impl IntoResponse, Refused> {
+    let snapshot = Snapshot::of(&*find(&page, id)?);
+    let written = tokio::task::spawn_blocking(move || snapshot.written()).await;
+    let failed = |_| Refused(StatusCode::INTERNAL_SERVER_ERROR, "it was not written".to_owned());
+    Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], written.map_err(failed)?))
 }
 
 /// The things that changed since a cursor.
@@ -91,7 +113,8 @@ pub(super) async fn known(State(page): State<ConsolePage>) -> JsonAnswer {
         };
         json!({ "name": entry.name, "file": entry.file, "over": over })
     });
-    Ok(Json(json!({ "servers": servers.collect::<Vec<_>>(), "problems": found.problems })))
+    let (servers, offers) = (servers.collect::<Vec<_>>(), page.console.offers());
+    Ok(Json(json!({ "servers": servers, "problems": found.problems, "offers": offers })))
 }
 
 /// Older rows of a timeline.
@@ -125,7 +148,7 @@ pub(super) async fn lanes(
 
 /// The steps to a connection, and the one that failed.
 pub(super) async fn doctor(State(page): State<ConsolePage>, Path(id): Path<u64>) -> JsonAnswer {
-    let server = find(&page, id)?;
+    let server = live(&page, id)?;
     Ok(Json(console::doctor::examine(&server).await.json()))
 }
 

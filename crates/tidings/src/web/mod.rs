@@ -64,6 +64,7 @@ fn router(page: ConsolePage, guard: Guard, cancel: &CancellationToken) -> Router
         .route("/s/{id}/clear", post(acts::clear))
         .route("/s", post(acts::add))
         .route("/s/{id}", delete(acts::remove))
+        .route("/s/{id}/session", get(api::session))
         .route("/s/{id}/log", get(api::log))
         .route("/s/{id}/log/{number}", get(api::row))
         .route("/s/{id}/lanes", get(api::lanes))

@@ -40,6 +40,7 @@ function Server({ server, isClosed }) {
   const isOff = ['disconnected', 'closed'].includes(server.state.state);
   // What is not connected is examined without being asked.
   const isShown = isOpen ?? ['retrying', 'lost'].includes(server.state.state);
+  const isSaved = server.state.state === 'saved';
   const act = (name) => attempt(() => post(`api/s/${server.id}/${name}`));
   const { product } = server;
   return html`
@@ -53,9 +54,9 @@ function Server({ server, isClosed }) {
       <div class="second"><${Counts} lists=${server.lists} /> <span>${count(server.watched)} watched</span> <span>${count(server.rows)} rows</span>
         ${server.lost && html`<span class="bad-text">lost ${server.losses === 1 ? 'once' : `${server.losses} times`}, last ${age(server.lost.at)} ago: ${server.lost.why}</span>`}</div>
       <div class="acts">
-        ${isOff ? html`<button onClick=${() => act('connect')}>Connect</button>` : html`
+        ${isSaved ? html`<code>${server.state.file}</code>` : isOff ? html`<button onClick=${() => act('connect')}>Connect</button>` : html`
           <button onClick=${() => act('connect')}>Connect again</button> <button onClick=${() => act('disconnect')}>Disconnect</button>`}
-        <button aria-expanded=${isShown ? 'true' : 'false'} onClick=${() => setOpen(!isShown)}>Doctor</button>
+        ${!isSaved && html`<button aria-expanded=${isShown ? 'true' : 'false'} onClick=${() => setOpen(!isShown)}>Doctor</button>`}
         ${!isClosed && html`<button onClick=${() => attempt(() => remove(`api/s/${server.id}`))}>Remove</button>`}</div>
       ${isShown && html`<${Doctor} server=${server} />`}
     </li>`;
@@ -68,6 +69,8 @@ function Known({ known, add }) {
   return html`
     <h2>Known servers</h2>
     ${known.problems.map((problem) => html`<p class="problem">${problem}</p>`)}
+    ${known.offers?.length > 0 && html`<p class="hint">Programs of the last time. A terminal starts them:</p>
+      <ul class="known">${known.offers.map((line) => html`<li><code>${line}</code></li>`)}</ul>`}
     ${files.length === 0 && html`<p class="hint">No <code>mcp.json</code> of this machine names a server. <code>tidings open --demo</code> shows one that changes by itself.</p>`}
     ${files.map((file) => html`<h3 class="file">${file}</h3><ul class="known">${known.servers.filter((it) => it.file === file).map(row)}</ul>`)}`;
 }

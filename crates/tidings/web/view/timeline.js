@@ -1,6 +1,6 @@
 // Every message with its answer, what caused it and what followed.
 import { html, useEffect, useRef, useState } from '../vendor/preact.js';
-import { get } from '../api.js';
+import { get, save } from '../api.js';
 import { addOlder, attempt, following, go, kept, narrow, route, useThing } from '../store.js';
 import { clock, count, size, span } from '../words.js';
 import { Lanes } from '../part/lanes.js';
@@ -33,7 +33,7 @@ function Row({ row, before }) {
       <span class="after">${before ? `+${count(Math.round(after))}` : ''}</span>
       <span class="sign" aria-label=${{ out: 'sent', in: 'received', here: 'changed' }[row.way]} role="img">${SIGNS[row.way]}</span>
       <span class="what">${isInside ? '└ ' : ''}${row.what}</span>
-      <span class="of">${row.of ?? ''}</span>
+      <span class="of">${row.by && html`<span class="faint">by ${row.by}</span> `}${row.of ?? ''}</span>
       <span class="status ${isBad ? 'bad' : row.status === 'waits' ? 'fresh-text' : ''}">${row.status === 'waits' && row.lane === 'asked' ? 'asks you' : row.status ?? ''}</span>
       <span class="took">${span(row.took)}</span>
       <span class="size">${size(row.bytes)}</span>
@@ -90,6 +90,7 @@ export function Timeline({ server, isBelow }) {
   const text = whole(filter.value, hidden.value, range);
   const key = `s/${server}/log${text ? `?${text}` : ''}`;
   const value = useThing(key);
+  const servers = useThing('servers') ?? [];
   const good = useRef(null);
   if (value?.rows) good.current = value;
   const shown = value?.problem ? good.current : value;
@@ -123,6 +124,7 @@ export function Timeline({ server, isBelow }) {
     if (next) following.value = false;
     setRange(next);
   };
+  const keep = () => attempt(() => save(`api/s/${server}/session`, `${servers.find((it) => it.id === server)?.name ?? 'session'}.tidings`));
   const status = rows[places.get(chosen)]?.status;
   const close = () => (isBelow ? setPicked(0) : go('timeline'));
   return html`
@@ -134,6 +136,7 @@ export function Timeline({ server, isBelow }) {
         <span class="space"></span>
         ${range && html`<button class="chip on" onClick=${() => setRange(null)} title="show all times">${clock(range[0]).slice(0, 8)} – ${clock(range[1]).slice(0, 8)} ×</button>`}
         <span class="faint" aria-label="rows">${count(shown?.matched)} of ${count(shown?.total)}</span>
+        <button title="save this session to a file" onClick=${keep}>save</button>
         <button class=${following.value ? 'on' : 'paused'} aria-pressed=${following.value ? 'true' : 'false'}
           onClick=${() => (following.value = !following.value)}>${following.value ? 'following' : 'follow'} <kbd>f</kbd></button></header>
       ${!narrow.value && html`<${Lanes} server=${server} total=${shown?.total} range=${range} choose=${limit} />`}

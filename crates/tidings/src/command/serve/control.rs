@@ -1,8 +1,7 @@
 //! The control socket: `tidings upstream` speaks with a running server of the same user.
 
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -14,7 +13,8 @@ use tracing::warn;
 use super::plan::Plan;
 use super::reload::FollowedFiles;
 use super::upstreams::Upstreams;
-use crate::command::control::{Request, directory};
+use crate::command::control::Request;
+use crate::console::socket::{bind, directory};
 
 /// The longest request.
 const LONGEST: u64 = 4096;
@@ -75,18 +75,6 @@ impl Drop for Control {
     fn drop(&mut self) {
         drop(std::fs::remove_file(&self.path));
     }
-}
-
-/// Only its owner may enter the directory, and only its owner may use the socket.
-fn bind(directory: &Path, path: &Path) -> io::Result<UnixListener> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let listener = UnixListener::bind(path)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-    Ok(listener)
 }
 
 /// One request and its answer, a line of JSON each.

@@ -317,6 +317,28 @@ impl Log {
         })
     }
 
+    /// The number of records that were dropped before they were seen.
+    pub(crate) fn missed(&self) -> u64 {
+        self.missed
+    }
+
+    /// Takes that number from a file.
+    pub(crate) fn restore_missed(&mut self, missed: u64) {
+        self.missed = missed;
+    }
+
+    /// Adds a row of a file, with its own number.
+    pub(crate) fn restore(&mut self, row: Row) -> Result<(), String> {
+        let number = row.number;
+        if number == 0 || (!self.rows.is_empty() && number != self.last + 1) {
+            return Err(format!("row {number} follows row {}", self.last));
+        }
+        self.last = number - 1;
+        // Revision 1: newer than any cursor that has not seen it.
+        self.add(row, 1);
+        Ok(())
+    }
+
     /// The rows before a number that fit, the oldest first.
     pub(crate) fn before(&self, filter: &Filter, before: u64, limit: usize) -> Vec<Value> {
         let older = self.rows.iter().rev().filter(|row| row.number < before && filter.fits(row));

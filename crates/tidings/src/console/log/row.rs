@@ -162,6 +162,9 @@ impl Row {
         if self.bytes > 0 {
             set("bytes", self.bytes.into());
         }
+        if let Some(by) = self.message.as_ref().and_then(|message| message.by.as_ref()) {
+            set("by", (&**by).into());
+        }
         if let Some(cause) = self.cause {
             set("cause", cause.into());
         }

@@ -1,12 +1,16 @@
 //! `tidings open`: the real binary, as its page and others meet it.
 
+mod kept;
+mod processes;
+mod saved;
+
 use std::process::Stdio;
 
 use reqwest::{Client, Method, StatusCode};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::Child;
+use tokio::process::{Child, Command};
 
 use crate::support::demo::{Demo, PROGRAM, http, program, run, within};
 
@@ -20,8 +24,13 @@ struct Console {
 
 impl Console {
     async fn open(words: &[&str]) -> Self {
-        let mut command = program("open --no-browser --json");
-        let mut child = command.args(words).stderr(Stdio::null()).spawn().unwrap();
+        let mut command = program("open --new --no-browser --json");
+        command.args(words);
+        Self::start(command).await
+    }
+
+    async fn start(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let line = within(lines.next_line()).await.unwrap().unwrap();
         let line: Value = serde_json::from_str(&line).unwrap();
