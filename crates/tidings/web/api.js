@@ -13,6 +13,11 @@ export function takeToken() {
   token = localStorage.getItem(KEPT) ?? '';
 }
 
+/** The link of a console that started again, in a page of the last one: only the fragment differs. */
+addEventListener('hashchange', () => {
+  if (location.hash.startsWith('#token=')) location.reload();
+});
+
 /** A request that was answered with an error. */
 export class Refused extends Error {
   constructor(status, message) {
