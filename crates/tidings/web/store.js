@@ -65,12 +65,10 @@ function take(answer, also) {
     for (const [key, value] of Object.entries(answer.things)) {
       const isWhole = answer.since === 0 || also.includes(key);
       slot(key).value = /^s\/\d+\/log/.test(key) ? merge(slot(key).value, value, isWhole) : value;
-      have.add(key);
     }
-    for (const key of answer.gone) {
-      slot(key).value = null;
-      have.add(key);
-    }
+    for (const key of answer.gone) slot(key).value = null;
+    // What nobody looks at any more is asked for anew by whoever looks at it next.
+    for (const key of [...Object.keys(answer.things), ...answer.gone]) if (viewers.has(key)) have.add(key);
     link.value = 'live';
   });
   since = answer.rev;
