@@ -36,8 +36,7 @@ function servers(program, scratch) {
   const everything = reference(sdk, 'server-everything');
   const memory = reference(NODE_DIR, 'server-memory');
   const remembers = (name) => ({ MEMORY_FILE_PATH: join(scratch, `${name}.jsonl`) });
-  // A gateway of `server-memory`, with a place for its socket and its pins. Change and undo take turns,
-  // so that it is not flooded: what a flood does to others is tried with our own sources.
+  // A gateway of `server-memory`, with a place for its socket and its pins. Change and undo take turns.
   const gateway = (name, words, more) => {
     const folder = join(scratch, name);
     mkdirSync(folder);
@@ -80,9 +79,11 @@ function servers(program, scratch) {
       passes: ['caps.list-served legacy', 'caps.subscribe-works legacy', 'list.order-stable legacy', 'notice.delivered legacy'],
     },
     gateway('gateway-memory', ['--stdio']),
+    // Each change is a new one, so it is also made without pause, and while another client stalls.
     gateway('gateway-memory-http', ['--http', '127.0.0.1:0'], {
       listens: ['stdout', /listening on (\S+)/],
       ready: /upstream {2}memory: ready/,
+      words: ['--change', entity('memory__create_entities', 'entity {n}'), '--expects', GRAPH],
     }),
     {
       name: 'filesystem',
